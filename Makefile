@@ -1,0 +1,42 @@
+# `make help` lists the targets. Every target sets up what it needs; nothing but Python 3.11+, git and make is assumed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo test quick test-full lint bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  \1\t/' | expand -t 14
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "OmniGraph needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: $(READY)  ## a small graph, fed by Spark executors, committed once, read back
+	$(BIN)/python -m demo
+
+test: $(READY) lint  ## lint and all tests but the whole products of cases
+	$(PYTEST) -m "not full"
+
+quick: $(READY)  ## the fast ring
+	$(PYTEST) -m "not slow and not spark and not full"
+
+test-full: $(READY) lint  ## everything, whole products included
+	$(PYTEST)
+
+lint: $(READY)  ## ruff, mypy --strict, import borders
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## print benchmark ratios
+	$(BIN)/python -m benchmarks.commit
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache demo-graph

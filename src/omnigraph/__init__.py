@@ -1,0 +1,74 @@
+"""OmniGraph: a typed property graph with branches, commits and time travel, on Lance datasets, fed by Spark."""
+
+from __future__ import annotations
+
+from omnigraph.base.errors import (
+    BadRequest,
+    CatalogError,
+    Conflict,
+    Drift,
+    ExpectedVersionMismatch,
+    GraphMoved,
+    InternalError,
+    KeyConflict,
+    LimitExceeded,
+    NotFound,
+    OmniError,
+    ParseError,
+    PolicyDenied,
+    PreconditionFailed,
+    Reclaimed,
+    RecoveryRequired,
+    RowLevelCasContention,
+    TypeCheckError,
+    Unavailable,
+)
+from omnigraph.engine.write.changes import (
+    Append,
+    BuildIndexes,
+    Compact,
+    Delete,
+    DeleteWhere,
+    Fragments,
+    Overwrite,
+    Upsert,
+)
+from omnigraph.graph import Graph, OpenMode
+from omnigraph.settings import Settings
+
+__version__ = "0.1.0"
+Omnigraph = Graph
+
+__all__ = [
+    "Append",
+    "BadRequest",
+    "BuildIndexes",
+    "CatalogError",
+    "Compact",
+    "Conflict",
+    "Delete",
+    "DeleteWhere",
+    "Drift",
+    "ExpectedVersionMismatch",
+    "Fragments",
+    "Graph",
+    "GraphMoved",
+    "InternalError",
+    "KeyConflict",
+    "LimitExceeded",
+    "NotFound",
+    "OmniError",
+    "Omnigraph",
+    "OpenMode",
+    "Overwrite",
+    "ParseError",
+    "PolicyDenied",
+    "PreconditionFailed",
+    "Reclaimed",
+    "RecoveryRequired",
+    "RowLevelCasContention",
+    "Settings",
+    "TypeCheckError",
+    "Unavailable",
+    "Upsert",
+]

@@ -1,0 +1,265 @@
+"""Every error a user can meet, and the one base class of them all.
+
+Holds for each concrete error:
+  1. It has typed fields, a stable `code`, a `kind` the edges translate, and a hint: what to do now.
+  2. It survives pickling, so it crosses process borders unchanged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
+
+
+class Kind(Enum):
+    """What an error means to a caller; each edge has one table from kind to its own code."""
+
+    BAD_INPUT = "bad_input"
+    NOT_FOUND = "not_found"
+    RECLAIMED = "reclaimed"
+    DENIED = "denied"
+    CONFLICT = "conflict"
+    PRECONDITION = "precondition"
+    IN_DOUBT = "in_doubt"
+    UNAVAILABLE = "unavailable"
+    LIMIT = "limit"
+    INTERNAL = "internal"
+
+
+def _rebuild(cls: type[OmniError], state: dict[str, Any]) -> OmniError:
+    error = cls.__new__(cls)
+    error.__dict__.update(state)
+    return error
+
+
+class OmniError(Exception):
+    """The base of every error OmniGraph raises on purpose."""
+
+    code: ClassVar[str] = "internal"
+    kind: ClassVar[Kind] = Kind.INTERNAL
+    hint: str = ""
+
+    def describe(self) -> str:
+        """The one-line text of the error, without the hint."""
+        raise AssertionError(f"{type(self).__name__} does not describe itself")
+
+    def details(self) -> dict[str, Any]:
+        """The typed fields, for programs."""
+        if not dataclasses.is_dataclass(self):
+            return {}
+        named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        return {k: v for k, v in named.items() if k not in ("text", "hint")}
+
+    def __str__(self) -> str:
+        return self.describe()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+@dataclass(eq=False)
+class _Stated(OmniError):
+    """An error whose text is given where it is raised."""
+
+    text: str
+    hint: str = ""
+
+    def describe(self) -> str:
+        return self.text
+
+
+@dataclass(eq=False)
+class SourceError(_Stated):
+    """The text of a schema or query is wrong at one place."""
+
+    line: int | None = None
+    column: int | None = None
+    file: str | None = None
+    prefix: ClassVar[str] = ""
+    kind: ClassVar[Kind] = Kind.BAD_INPUT
+
+    def describe(self) -> str:
+        place = ""
+        if self.line is not None:
+            place = f"{self.file + ':' if self.file else ''}{self.line}:{self.column or 1}: "
+        return f"{self.prefix}: {place}{self.text}" if self.prefix else f"{place}{self.text}"
+
+
+class ParseError(SourceError):
+    code: ClassVar[str] = "parse_error"
+    prefix: ClassVar[str] = "parse error"
+
+
+class CatalogError(SourceError):
+    code: ClassVar[str] = "catalog_error"
+    prefix: ClassVar[str] = "catalog error"
+
+
+class TypeCheckError(SourceError):
+    code: ClassVar[str] = "type_error"
+    prefix: ClassVar[str] = "type error"
+
+
+class BadRequest(_Stated):
+    code: ClassVar[str] = "bad_request"
+    kind: ClassVar[Kind] = Kind.BAD_INPUT
+
+
+class NotFound(_Stated):
+    code: ClassVar[str] = "not_found"
+    kind: ClassVar[Kind] = Kind.NOT_FOUND
+
+
+class Conflict(_Stated):
+    """Somebody else was first, or the rows disagree; nothing was written."""
+
+    code: ClassVar[str] = "conflict"
+    kind: ClassVar[Kind] = Kind.CONFLICT
+
+
+@dataclass(eq=False)
+class ExpectedVersionMismatch(Conflict):
+    """Another commit reached the table after this write was prepared."""
+
+    text: str = ""
+    hint: str = "Nothing was written. Read the branch again and retry."
+    table_key: str = ""
+    expected: int = 0
+    actual: int = 0
+
+    def describe(self) -> str:
+        return f"{self.table_key} is at version {self.actual}, this write was prepared on {self.expected}"
+
+
+@dataclass(eq=False)
+class KeyConflict(Conflict):
+    """A strict insert met an id that the table already has."""
+
+    text: str = ""
+    hint: str = "Nothing was written. Use an upsert to replace rows, or choose other ids."
+    table_key: str = ""
+    ids: tuple[str, ...] = ()
+    count: int = 0
+
+    def describe(self) -> str:
+        shown = ", ".join(repr(i) for i in self.ids[:5])
+        more = f" and {self.count - 5} more" if self.count > 5 else ""
+        return f"{self.table_key} already has id {shown}{more}"
+
+
+@dataclass(eq=False)
+class RowLevelCasContention(Conflict):
+    """The publish lost its compare-and-swap too many times in a row."""
+
+    text: str = ""
+    hint: str = "Nothing was written. Many writers publish to this branch; retry."
+    branch: str = ""
+    attempts: int = 0
+
+    def describe(self) -> str:
+        return f"branch '{self.branch}': the manifest moved during each of {self.attempts} publish attempts"
+
+
+@dataclass(eq=False)
+class GraphMoved(Conflict):
+    """A branch records its base at another place: the graph was moved or copied."""
+
+    text: str = ""
+    hint: str = "Run omnigraph clone to make an independent graph; main stays readable and writable."
+    branch: str = ""
+    recorded_base: str = ""
+    root: str = ""
+
+    def describe(self) -> str:
+        return (
+            f"graph was moved or copied; run omnigraph clone (branch '{self.branch}' was recorded at "
+            f"{self.recorded_base}, the graph is at {self.root})"
+        )
+
+
+@dataclass(eq=False)
+class Drift(OmniError):
+    """A table's head is ahead of its pin and no sidecar explains it."""
+
+    table_key: str
+    branch: str
+    pinned: int
+    head: int
+    code: ClassVar[str] = "drift"
+    kind: ClassVar[Kind] = Kind.CONFLICT
+    hint: str = "Another tool wrote to this table. Nothing was written. Run omnigraph repair."
+
+    def describe(self) -> str:
+        return f"{self.table_key} on branch '{self.branch}' has head {self.head} ahead of its pin {self.pinned}"
+
+
+@dataclass(eq=False)
+class Reclaimed(OmniError):
+    """An old version was removed by cleanup."""
+
+    table_key: str
+    version: int
+    code: ClassVar[str] = "reclaimed"
+    kind: ClassVar[Kind] = Kind.RECLAIMED
+    hint: str = "Cleanup removed it; a newer commit or a tag is still readable."
+
+    def describe(self) -> str:
+        return f"historical version {self.version} of {self.table_key} was reclaimed"
+
+
+@dataclass(eq=False)
+class PreconditionFailed(OmniError):
+    """The branch head is not the commit the caller required."""
+
+    expected: str
+    actual: str
+    code: ClassVar[str] = "precondition_failed"
+    kind: ClassVar[Kind] = Kind.PRECONDITION
+    hint: str = "Nothing was written. Read the branch again and decide."
+
+    def describe(self) -> str:
+        return f"the branch head is {self.actual}, the write required {self.expected}"
+
+
+class PolicyDenied(_Stated):
+    code: ClassVar[str] = "policy_denied"
+    kind: ClassVar[Kind] = Kind.DENIED
+
+
+@dataclass(eq=False)
+class LimitExceeded(_Stated):
+    limit: str = ""
+    value: int = 0
+    code: ClassVar[str] = "limit_exceeded"
+    kind: ClassVar[Kind] = Kind.LIMIT
+
+
+@dataclass(eq=False)
+class Unavailable(_Stated):
+    """The store, the disk, Java or a provider is not there; nothing happened."""
+
+    what: str = ""
+    code: ClassVar[str] = "unavailable"
+    kind: ClassVar[Kind] = Kind.UNAVAILABLE
+
+
+@dataclass(eq=False)
+class RecoveryRequired(OmniError):
+    """The outcome of a write is in doubt until recovery has run."""
+
+    operation_id: str
+    reason: str = ""
+    code: ClassVar[str] = "recovery_required"
+    kind: ClassVar[Kind] = Kind.IN_DOUBT
+    hint: str = "Open the graph read-write or refresh, then ask for the operation's outcome by its id."
+
+    def describe(self) -> str:
+        why = f": {self.reason}" if self.reason else ""
+        return f"the outcome of operation {self.operation_id} is in doubt{why}"
+
+
+class InternalError(_Stated):
+    code: ClassVar[str] = "internal"
+    kind: ClassVar[Kind] = Kind.INTERNAL

@@ -1,0 +1,1 @@
+"""How truth changes: one write plan, one protocol, one recovery, for every writer."""

@@ -1,0 +1,58 @@
+"""What every writer of one graph shares: its manifest, its locks, its settings."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from omnigraph.base.errors import OmniError
+from omnigraph.commit.locks import BranchLocks
+from omnigraph.manifest.projections import Projections
+from omnigraph.manifest.publisher import ManifestBatchPublisher
+from omnigraph.manifest.store import BranchState, ManifestStore
+from omnigraph.manifest.upkeep import compact_manifest
+from omnigraph.settings import Settings
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.tables import TableRef
+from omnigraph.storage.uri import Root
+
+_log = logging.getLogger("omnigraph.commit")
+
+
+@dataclass(frozen=True)
+class CommitContext:
+    root: Root
+    objects: ObjectStore
+    manifest: ManifestStore
+    publisher: ManifestBatchPublisher
+    locks: BranchLocks
+    projections: Projections
+    settings: Settings
+
+    @staticmethod
+    def of(root: Root, objects: ObjectStore, settings: Settings) -> CommitContext:
+        manifest = ManifestStore(root, objects)
+        return CommitContext(
+            root,
+            objects,
+            manifest,
+            ManifestBatchPublisher(manifest),
+            BranchLocks(root.uri, settings.write_lock_timeout_ms),
+            Projections(root.uri, settings.manifest_compact_fragments),
+            settings,
+        )
+
+    def ref(self, location: str, branch: str | None) -> TableRef:
+        return TableRef(self.root.uri, location, branch)
+
+    def keep_house(self, state: BranchState) -> None:
+        """After a commit, while its lock is still held: compact the manifest, let the commit tables catch up.
+
+        A compaction loses against every publish, so it is worth trying only while nobody else may publish.
+        """
+        try:
+            if self.projections.lag(state) >= self.settings.projections_max_lag:
+                self.projections.catch_up(state)
+            compact_manifest(self.manifest, state, self.settings.manifest_compact_fragments)
+        except OmniError as error:
+            _log.warning("housekeeping after a commit failed: %s", error)

@@ -1,0 +1,86 @@
+"""Versions above a pin that no sidecar explains: late effects of a sleeping writer, maintenance, or a foreign tool.
+
+Runs under the branch lock, after every sidecar was settled. `verdict` decides and is pure; `heal_tables` acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from omnigraph.base.errors import Drift, InternalError
+from omnigraph.base.ids import new_ulid
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.locks import HeldLock
+from omnigraph.manifest.publisher import HeadMoved, Precondition
+from omnigraph.manifest.rows import Changes, CommitIntent, Pin
+from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.manifest.store import branch_label
+from omnigraph.storage.apply import Slot, read_slot, restore
+from omnigraph.storage.stage import RESTORE_STEP, Stamp
+from omnigraph.storage.tables import head_version
+
+RECOVERY_ACTOR = "omnigraph:recovery"
+_ROUNDS_MAX = 8
+
+
+class Verdict(Enum):
+    RESTORE = "restored"
+    ADOPT = "adopted"
+    FOREIGN = "foreign"
+
+
+def verdict(slots: Sequence[Slot | None]) -> Verdict:
+    """What to do about the versions above a pin."""
+    if all(s is not None and s.operation_id is not None for s in slots):
+        return Verdict.RESTORE
+    if all(s is not None and s.is_maintenance and s.operation_id is None for s in slots):
+        return Verdict.ADOPT
+    return Verdict.FOREIGN
+
+
+def heal_tables(ctx: CommitContext, branch: str | None, table_keys: Iterable[str], lock: HeldLock) -> None:
+    """Make head == pin on these tables, or raise Drift naming the one a foreign tool wrote."""
+    keys = sorted(table_keys)
+    for _ in range(_ROUNDS_MAX):
+        state = ctx.manifest.state(branch)
+        drifted = [(k, e) for k in keys if (e := state.entries.get(k)) is not None and _head(ctx, e) > e.table_version]
+        # A table the branch only inherits is another branch's to heal.
+        drifted = [(k, e) for k, e in drifted if e.table_branch == branch]
+        if not drifted:
+            return
+        operation_id = new_ulid()
+        healed = [_heal(ctx, branch, key, entry, operation_id) for key, entry in drifted]
+        intent = CommitIntent(
+            new_ulid(),
+            operation_id,
+            "recovery",
+            RECOVERY_ACTOR,
+            metadata={"omnigraph": {"healed": {pin.table_key: outcome.value for pin, outcome in healed}}},
+            lock_token=lock.token,
+        )
+        condition = Precondition(parent=state.head_id, bind_parent=True)
+        try:
+            ctx.publisher.publish(branch, Changes(tuple(p for p, _ in healed)), {}, intent, condition, state.version)
+            return
+        except HeadMoved:
+            continue
+    raise InternalError(f"the head of branch '{branch_label(branch)}' moved during every attempt to heal")
+
+
+def _head(ctx: CommitContext, entry: SubTableEntry) -> int:
+    return head_version(ctx.ref(entry.location, entry.table_branch), entry.table_version)
+
+
+def _heal(
+    ctx: CommitContext, branch: str | None, table_key: str, entry: SubTableEntry, operation_id: str
+) -> tuple[Pin, Verdict]:
+    ref = ctx.ref(entry.location, entry.table_branch)
+    head = _head(ctx, entry)
+    outcome = verdict([read_slot(ref, v) for v in range(entry.table_version + 1, head + 1)])
+    if outcome is Verdict.FOREIGN:
+        raise Drift(table_key, branch_label(branch), entry.table_version, head)
+    version = head
+    if outcome is Verdict.RESTORE:
+        version = restore(ref, entry.table_version, Stamp(operation_id, table_key, RESTORE_STEP))
+    return Pin(table_key, entry.location, entry.table_branch, version, entry.row_count), outcome

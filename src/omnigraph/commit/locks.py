@@ -1,0 +1,170 @@
+"""The lock of a graph branch: it keeps writers from wasting work; the publish is what keeps them safe.
+
+Holds while a lock is held:
+  1. Nobody else holds the same one: the locked file is still the one its path names.
+  2. Its token is higher than every token stamped on the branch before.
+The file is never unlinked while the graph exists, and the system frees the lock when its holder dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import orjson
+
+from omnigraph.base.clock import iso_us, monotonic_ms, now_us
+from omnigraph.base.errors import Conflict
+from omnigraph.manifest import layout
+from omnigraph.storage.failures import translated
+
+_POLL_S_MAX = 0.02
+
+
+@dataclass
+class HeldLock:
+    """A lock in our hands."""
+
+    branch: str | None
+    fd: int
+    token: int
+
+    def raise_token(self, floor: int) -> None:
+        """Make the token exceed `floor`, the highest one stamped on the branch."""
+        if self.token <= floor:
+            self.token = floor + 1
+            _write_owner(self.fd, self.branch, self.token)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who wrote the lock file last, and whether the lock is held now."""
+
+    branch: str
+    held: bool
+    token: int
+    holder: str
+    since: str
+
+
+class BranchLocks:
+    """The advisory locks of one graph on a local file system."""
+
+    def __init__(self, root: str, timeout_ms: int) -> None:
+        self._directory = os.path.join(root, layout.LOCK_DIR)
+        self._timeout_ms = timeout_ms
+
+    @contextmanager
+    def hold(self, branch: str | None) -> Iterator[HeldLock]:
+        """The lock of `branch`; waits, then raises a retryable Conflict that names the holder."""
+        with self._taken(branch, self._timeout_ms) as lock:
+            if lock is None:
+                owner = self.holder(branch)
+                raise Conflict(
+                    f"branch '{branch or 'main'}' is locked by {owner.holder if owner else 'another process'}",
+                    "Nothing was written. Another write is in progress; retry.",
+                )
+            yield lock
+
+    @contextmanager
+    def try_hold(self, branch: str | None) -> Iterator[HeldLock | None]:
+        """The lock of `branch` if it is free right now, else None."""
+        with self._taken(branch, 0) as lock:
+            yield lock
+
+    def holder(self, branch: str | None) -> Holder | None:
+        path = self._path(branch)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            owner = _read_owner(fd)
+            return Holder(
+                branch or "main",
+                not _try_flock(fd, fcntl.LOCK_SH),
+                _token(owner),
+                str(owner.get("holder", "unknown")),
+                str(owner.get("since", "")),
+            )
+        finally:
+            os.close(fd)
+
+    def _path(self, branch: str | None) -> str:
+        return os.path.join(self._directory, layout.lock_name(branch))
+
+    @contextmanager
+    def _taken(self, branch: str | None, timeout_ms: int) -> Iterator[HeldLock | None]:
+        fd = self._acquire(self._path(branch), timeout_ms)
+        if fd is None:
+            yield None
+            return
+        try:
+            token = _token(_read_owner(fd)) + 1
+            _write_owner(fd, branch, token)
+            yield HeldLock(branch, fd, token)
+        finally:
+            os.close(fd)
+
+    def _acquire(self, path: str, timeout_ms: int) -> int | None:
+        deadline = monotonic_ms() + timeout_ms
+        pause = 0.0005
+        with translated("lock the branch"):
+            os.makedirs(self._directory, exist_ok=True)
+            while True:
+                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                if _try_flock(fd, fcntl.LOCK_EX):
+                    if _is_current(fd, path):
+                        return fd
+                    os.close(fd)
+                    continue
+                os.close(fd)
+                if monotonic_ms() >= deadline:
+                    return None
+                time.sleep(pause * random.uniform(0.5, 1.5))
+                pause = min(pause * 1.5, _POLL_S_MAX)
+
+
+def _try_flock(fd: int, mode: int) -> bool:
+    try:
+        fcntl.flock(fd, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_current(fd: int, path: str) -> bool:
+    try:
+        there, here = os.stat(path), os.fstat(fd)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _read_owner(fd: int) -> dict[str, object]:
+    data = os.pread(fd, 4096, 0)
+    try:
+        owner = orjson.loads(data)
+    except ValueError:
+        return {}
+    return owner if isinstance(owner, dict) else {}
+
+
+def _write_owner(fd: int, branch: str | None, token: int) -> None:
+    holder = f"{socket.gethostname()}:{os.getpid()}"
+    owner = {"branch": branch or "main", "holder": holder, "token": token, "since": iso_us(now_us())}
+    data = orjson.dumps(owner)
+    with translated("lock the branch"):
+        os.pwrite(fd, data, 0)
+        os.ftruncate(fd, len(data))
+
+
+def _token(owner: dict[str, object]) -> int:
+    token = owner.get("token", 0)
+    return token if isinstance(token, int) else 0

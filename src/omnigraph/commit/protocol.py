@@ -1,0 +1,177 @@
+"""The one way a write becomes true, for every writer.
+
+Holds at every return:
+  1. Readers see every table of the write, or none of it.
+  2. A returned Receipt is in the manifest; a Conflict left nothing visible; RecoveryRequired names the operation.
+  3. A table moved only after its sidecar was durable, and only to the version the sidecar plans.
+  4. The sidecar is gone only if the manifest holds a commit stamped with its operation id.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import nullcontext
+
+from omnigraph.base.errors import (
+    Conflict,
+    Drift,
+    ExpectedVersionMismatch,
+    OmniError,
+    PreconditionFailed,
+    RecoveryRequired,
+)
+from omnigraph.base.failpoints import reach
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.heal import heal_tables
+from omnigraph.commit.locks import HeldLock
+from omnigraph.commit.plan import DeferredIndex, Effect, Receipt, WritePlan
+from omnigraph.commit.recovery.settle import settle_branch
+from omnigraph.commit.sidecar import Sidecar, encode, sidecar_of
+from omnigraph.commit.signals import deferred_signals
+from omnigraph.commit.undo import undo
+from omnigraph.manifest.lineage import GraphCommit
+from omnigraph.manifest.migrations import migrate_internal_schema
+from omnigraph.manifest.publisher import LeaseLost, Precondition, check
+from omnigraph.manifest.store import BranchState, branch_label
+from omnigraph.storage.apply import commit_staged, landed
+from omnigraph.storage.stage import StagedWrite, Stamp, stage_index
+from omnigraph.storage.tables import head_version, open_table
+
+_log = logging.getLogger("omnigraph.commit")
+
+
+class _NotInItsSlot(Conflict):
+    """A staged commit did not land where it was planned."""
+
+
+def commit_plan(ctx: CommitContext, plan: WritePlan, held: HeldLock | None = None) -> Receipt:
+    """Lock, settle, re-check, then phases A to D. `held`: the branch lock, when the caller prepared under it."""
+    with ctx.locks.hold(plan.branch) if held is None else nullcontext(held) as lock:
+        settle_branch(ctx, plan.branch, lock)
+        heal_tables(ctx, plan.branch, [e.table_key for e in plan.effects], lock)
+        state = recheck(ctx, plan, lock)
+        reach(f"{plan.writer.name}.pre_phase_a")
+        with deferred_signals():
+            receipt = _arm_to_clear(ctx, plan, state, lock)
+            reach(f"{plan.writer.name}.post_phase_d")
+            ctx.keep_house(ctx.manifest.state(plan.branch))
+    return receipt
+
+
+def recheck(ctx: CommitContext, plan: WritePlan, lock: HeldLock) -> BranchState:
+    """The branch as the write is about to find it: unchanged since it was prepared, every table at its pin."""
+    state = migrate_internal_schema(ctx.manifest, plan.branch)
+    if state.incarnation != plan.branch_incarnation:
+        raise Conflict(
+            f"branch '{branch_label(plan.branch)}' was deleted and created again",
+            "Nothing was written. Read the branch again and retry.",
+        )
+    head = state.head
+    lock.raise_token(head.lock_token or 0 if head else 0)
+    check(state, plan.expected_versions, plan.intent(lock.token), Precondition(if_commit=plan.if_commit))
+    for effect in plan.ordered_effects:
+        if effect.expected_version == 0:
+            continue
+        head_now = head_version(effect.ref, effect.expected_version)
+        if head_now != effect.expected_version:
+            raise Drift(effect.table_key, branch_label(plan.branch), effect.expected_version, head_now)
+    return state
+
+
+def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock: HeldLock) -> Receipt:
+    sidecar = sidecar_of(plan, state.head_id, lock.token)
+    _arm(ctx, sidecar)
+    reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
+    try:
+        _apply(plan)
+        reach(f"{plan.writer.name}.post_phase_b_pre_manifest_commit")
+        commit = _publish(ctx, plan, sidecar, state, lock)
+    except LeaseLost as error:
+        raise RecoveryRequired(plan.operation_id, str(error)) from error
+    except Exception as error:
+        commit = _undone_or_raise(ctx, plan, sidecar, lock, state, error)
+    reach(f"{plan.writer.name}.post_manifest_commit_pre_phase_d")
+    _clear(ctx, plan, sidecar)
+    return Receipt(plan.operation_id, commit)
+
+
+def _arm(ctx: CommitContext, sidecar: Sidecar) -> None:
+    """Phase A: the sidecar is durable, or nothing happened."""
+    data = encode(sidecar)
+    try:
+        if ctx.objects.put_if_absent(sidecar.key, data) is None:
+            raise Conflict(f"{sidecar.key} exists already; an operation id was used twice")
+    except OmniError:
+        try:
+            written = ctx.objects.get(sidecar.key)
+        except OmniError as unknown:
+            raise RecoveryRequired(sidecar.operation_id, f"its sidecar may be written: {unknown}") from unknown
+        if written is None or written.data != data:
+            raise
+
+
+def _apply(plan: WritePlan) -> None:
+    """Phase B: commit each staged step, in key order; each must land in exactly its slot."""
+    for effect in plan.ordered_effects:
+        at = effect.expected_version
+        for number, step in enumerate(effect.steps):
+            staged = _staged_now(plan, effect, step, at, number) if isinstance(step, DeferredIndex) else step
+            answer = commit_staged(staged)
+            if not landed(staged, at):
+                raise answer or _NotInItsSlot(f"{effect.table_key} did not land at version {at + staged.versions}")
+            at += staged.versions
+            reach(f"{plan.writer.name}.mid_phase_b")
+
+
+def _staged_now(plan: WritePlan, effect: Effect, step: DeferredIndex, at: int, number: int) -> StagedWrite:
+    """Loose writers are matched by operation id and step, so a later step's uuid need not be known to the sidecar."""
+    stamp = Stamp(plan.operation_id, effect.table_key, str(number))
+    return stage_index(open_table(effect.ref, at, effect.table_key), step.specs, stamp)
+
+
+def _publish(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar, state: BranchState, lock: HeldLock) -> GraphCommit:
+    """Phase C: exactly the planned pins, on exactly the head that was re-checked."""
+    condition = Precondition(plan.if_commit, sidecar.parent_commit_id, bind_parent=True)
+    published = ctx.publisher.publish(
+        plan.branch, plan.changes, plan.expected_versions, plan.intent(lock.token), condition, state.version
+    )
+    return published.commit
+
+
+def _undone_or_raise(
+    ctx: CommitContext, plan: WritePlan, sidecar: Sidecar, lock: HeldLock, state: BranchState, error: Exception
+) -> GraphCommit:
+    """The commit, if the write turns out to have been published after all; else what the caller is told."""
+    try:
+        commit = undo(ctx, sidecar, lock, plan.actor_id, state.version)
+    except Exception as failed:
+        _log.warning("operation %s could not be undone: %s", plan.operation_id, failed)
+        raise RecoveryRequired(plan.operation_id, f"{error}; and its undo failed: {failed}") from error
+    if commit is not None:
+        return commit
+    if isinstance(error, ExpectedVersionMismatch | PreconditionFailed):
+        raise error
+    if isinstance(error, Conflict):
+        raise _mismatch(ctx, plan) from error
+    raise RecoveryRequired(plan.operation_id, f"{error}; the write was rolled back") from error
+
+
+def _mismatch(ctx: CommitContext, plan: WritePlan) -> ExpectedVersionMismatch:
+    entries = ctx.manifest.state(plan.branch).entries
+    for key, expected in sorted(plan.expected_versions.items()):
+        actual = entries[key].table_version if key in entries else 0
+        if actual != expected:
+            return ExpectedVersionMismatch(table_key=key, expected=expected, actual=actual)
+    return ExpectedVersionMismatch(table_key="__manifest", expected=0, actual=0)
+
+
+def _clear(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar) -> None:
+    """Phase D: the write is true; its sidecar may go. A sidecar that stays is settled by the next writer."""
+    if plan.branch is not None:
+        found = ctx.manifest.branches().get(plan.branch)
+        if found is None or (found.incarnation or "") != plan.branch_incarnation:
+            raise RecoveryRequired(plan.operation_id, f"branch '{plan.branch}' was deleted during the write")
+    try:
+        ctx.objects.delete(sidecar.key)
+    except OmniError as error:
+        _log.warning("%s stays until the next write: %s", sidecar.key, error)

@@ -1,0 +1,56 @@
+"""Looks at the tables and the manifest a sidecar speaks of. Reads only."""
+
+from __future__ import annotations
+
+from omnigraph.base.errors import NotFound
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.recovery.classify import Observation, TableObservation
+from omnigraph.commit.sidecar import Sidecar, SidecarTable
+from omnigraph.manifest.lineage import GraphCommit
+from omnigraph.manifest.store import BranchState
+from omnigraph.storage.apply import read_slot
+from omnigraph.storage.tables import head_version
+
+
+def branch_state(ctx: CommitContext, sidecar: Sidecar) -> BranchState | None:
+    """The sidecar's branch, or None when that branch is gone or is another one of the same name."""
+    try:
+        state = ctx.manifest.state(sidecar.branch)
+    except NotFound:
+        return None
+    if sidecar.branch_incarnation is not None and state.incarnation != sidecar.branch_incarnation:
+        return None
+    return state
+
+
+def settling_commit(sidecar: Sidecar, state: BranchState) -> GraphCommit | None:
+    """The commit that records the outcome of the sidecar's operation."""
+    return next((c for c in reversed(state.commits()) if c.operation_id == sidecar.operation_id), None)
+
+
+def observe(ctx: CommitContext, sidecar: Sidecar, state: BranchState | None) -> Observation:
+    recorded = sidecar.graph_commit_id is not None
+    return Observation(
+        writer_kind=sidecar.writer_kind,
+        operation_id=sidecar.operation_id,
+        branch_is_gone=state is None,
+        is_settled=state is not None and settling_commit(sidecar, state) is not None,
+        head_is_parent=state is not None and (not recorded or state.head_id == sidecar.parent_commit_id),
+        has_recorded_ids=recorded,
+        tables=() if state is None else tuple(observe_table(ctx, t, state) for t in sidecar.tables),
+    )
+
+
+def observe_table(ctx: CommitContext, table: SidecarTable, state: BranchState) -> TableObservation:
+    entry = state.entries.get(table.table_key)
+    registered = entry is not None and entry.location == table.table_path and entry.table_branch == table.table_branch
+    # A table or fork that was being created is not pinned yet; its first version follows the one it was expected at.
+    pin = entry.table_version if registered and entry is not None else table.expected_version
+    ref = ctx.ref(table.table_path, table.table_branch)
+    head = head_version(ref, pin)
+    if not registered:
+        head = max(head, pin)
+    slots = {v: s for v in range(pin + 1, head + 1) if (s := read_slot(ref, v)) is not None}
+    return TableObservation(
+        table.table_key, head, pin, table.expected_version, table.post_commit_pin, table.transactions, slots
+    )

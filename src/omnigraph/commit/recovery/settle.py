@@ -1,0 +1,190 @@
+"""Settles sidecars: rolls an interrupted write forward or back as a whole, records it, and clears the sidecar.
+
+Holds at every return:
+  1. The effects come first, then the commit that records them, then the audit row, then the deletion.
+  2. Every publish is bound to the head that was observed; a lost one starts over with a fresh look.
+  3. Without the branch lock only a roll-forward is done.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, ClassVar
+
+from omnigraph.base.errors import Conflict, InternalError
+from omnigraph.base.failpoints import reach
+from omnigraph.base.ids import new_ulid
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.heal import RECOVERY_ACTOR
+from omnigraph.commit.locks import HeldLock
+from omnigraph.commit.recovery.audit import (
+    DISCARDED,
+    ROLLED_BACK_KIND,
+    ROLLED_FORWARD,
+    RecoveryRecord,
+    TableOutcome,
+    record,
+)
+from omnigraph.commit.recovery.classify import Decision, Observation, decide
+from omnigraph.commit.recovery.observe import branch_state, observe, settling_commit
+from omnigraph.commit.restores import restore_moved
+from omnigraph.commit.sidecar import Sidecar, pending_sidecars
+from omnigraph.manifest.lineage import RECOVERY_KEY, ROLLED_BACK, GraphCommit
+from omnigraph.manifest.migrations import migrate_internal_schema
+from omnigraph.manifest.publisher import HeadMoved, LeaseLost, Precondition
+from omnigraph.manifest.rows import Changes, CommitIntent, Pin
+from omnigraph.manifest.store import BranchState, branch_label
+from omnigraph.storage.tables import open_table
+
+_log = logging.getLogger("omnigraph.recovery")
+_ROUNDS_MAX = 8
+
+
+class RecoveryAborted(Conflict):
+    """A table's head lies below its pin: something outside OmniGraph removed published versions."""
+
+    code: ClassVar[str] = "recovery_aborted"
+
+
+def settle_branch(ctx: CommitContext, branch: str | None, lock: HeldLock) -> None:
+    """Settle every sidecar of the branch; the caller holds its lock."""
+    for sidecar in pending_sidecars(ctx.objects):
+        if sidecar.branch == branch:
+            settle(ctx, sidecar, lock)
+
+
+def sweep(ctx: CommitContext) -> None:
+    """Settle what can be settled now: fully where the branch lock is free, else by roll-forward only."""
+    for branch in dict.fromkeys(s.branch for s in pending_sidecars(ctx.objects)):
+        with ctx.locks.try_hold(branch) as lock:
+            if lock is not None:
+                settle_branch(ctx, branch, lock)
+
+
+def settle(ctx: CommitContext, sidecar: Sidecar, lock: HeldLock) -> Decision:
+    for _ in range(_ROUNDS_MAX):
+        ctx.manifest.forget(sidecar.branch)
+        state = branch_state(ctx, sidecar)
+        if state is not None:
+            state = migrate_internal_schema(ctx.manifest, sidecar.branch)
+            lock.raise_token(state.head.lock_token or 0 if state.head else 0)
+        seen = observe(ctx, sidecar, state)
+        decision = decide(seen)
+        reach("recovery.pre_phase_a")
+        _log.warning(
+            "operation %s (%s) was interrupted: %s", sidecar.operation_id, sidecar.writer_kind.value, decision.value
+        )
+        try:
+            _act(ctx, sidecar, state, seen, decision, lock)
+        except (HeadMoved, LeaseLost):
+            continue
+        ctx.objects.delete(sidecar.key)
+        reach("recovery.post_phase_d")
+        return decision
+    raise InternalError(f"the head of branch '{branch_label(sidecar.branch)}' moved during every recovery attempt")
+
+
+def _act(
+    ctx: CommitContext,
+    sidecar: Sidecar,
+    state: BranchState | None,
+    seen: Observation,
+    decision: Decision,
+    lock: HeldLock,
+) -> None:
+    if decision is Decision.DISCARD or state is None:
+        record(ctx.root.uri, _row(sidecar, DISCARDED, None, ()))
+        return
+    if decision is Decision.ABORT:
+        broken = next(t for t in seen.tables if t.head < t.pin)
+        raise RecoveryAborted(
+            f"{sidecar.key}: {broken.table_key} has head {broken.head} below its pin {broken.pin}",
+            "Published versions were removed from outside. The sidecar is kept; restore the files from a backup.",
+        )
+    if decision is Decision.SETTLED:
+        commit = settling_commit(sidecar, state)
+        if commit is not None and commit.actor_id == RECOVERY_ACTOR:
+            record(ctx.root.uri, _row_of_commit(sidecar, commit))
+        return
+    reach("recovery.post_phase_a_pre_phase_b")
+    if decision is Decision.FORWARD:
+        pins = tuple(_planned_pins(ctx, sidecar))
+        changes = Changes(pins, sidecar.registrations, sidecar.tombstones)
+        outcomes = tuple(TableOutcome(t.table_key, t.expected_version, t.post_commit_pin) for t in sidecar.tables)
+        kind = ROLLED_FORWARD
+    else:
+        restored = restore_moved(ctx, sidecar, state, may_remove_foreign=True)
+        outcomes = tuple(TableOutcome(pin.table_key, was.head, was.pin) for pin, was in restored)
+        changes, kind = Changes(tuple(pin for pin, _ in restored)), ROLLED_BACK_KIND
+    reach("recovery.post_phase_b_pre_manifest_commit")
+    commit = _publish(ctx, sidecar, state, changes, kind, outcomes, lock)
+    reach("recovery.post_manifest_commit_pre_phase_d")
+    record(ctx.root.uri, _row_of_commit(sidecar, commit))
+    reach("recovery.post_audit")
+
+
+def _planned_pins(ctx: CommitContext, sidecar: Sidecar) -> list[Pin]:
+    return [
+        Pin(
+            t.table_key,
+            t.table_path,
+            t.table_branch,
+            t.post_commit_pin,
+            t.row_count
+            if t.row_count is not None
+            else open_table(ctx.ref(t.table_path, t.table_branch), t.post_commit_pin, t.table_key).count_rows(),
+        )
+        for t in sidecar.tables
+    ]
+
+
+def _publish(
+    ctx: CommitContext,
+    sidecar: Sidecar,
+    state: BranchState,
+    changes: Changes,
+    kind: str,
+    outcomes: tuple[TableOutcome, ...],
+    lock: HeldLock,
+) -> GraphCommit:
+    forward = kind == ROLLED_FORWARD
+    ours: dict[str, Any] = {
+        RECOVERY_KEY: "rolled_forward" if forward else ROLLED_BACK,
+        "outcomes": [[o.table_key, o.from_version, o.to_version] for o in outcomes],
+    }
+    intent = CommitIntent(
+        (sidecar.graph_commit_id if forward else None) or new_ulid(),
+        sidecar.operation_id,
+        "recovery",
+        RECOVERY_ACTOR,
+        sidecar.merge_source_commit_id if forward else None,
+        sidecar.message if forward else None,
+        sidecar.counts if forward else {},
+        {**(sidecar.metadata if forward else {}), "omnigraph": {**_ours(sidecar, forward), **ours}},
+        lock.token,
+    )
+    condition = Precondition(parent=state.head_id, bind_parent=True)
+    return ctx.publisher.publish(sidecar.branch, changes, {}, intent, condition, state.version).commit
+
+
+def _ours(sidecar: Sidecar, forward: bool) -> dict[str, Any]:
+    kept = sidecar.metadata.get("omnigraph") if forward else None
+    return dict(kept) if isinstance(kept, dict) else {}
+
+
+def _row(sidecar: Sidecar, kind: str, commit: GraphCommit | None, outcomes: tuple[TableOutcome, ...]) -> RecoveryRecord:
+    return RecoveryRecord(
+        kind,
+        sidecar.operation_id,
+        sidecar.writer_kind.value,
+        commit.graph_commit_id if commit else None,
+        sidecar.actor_id,
+        outcomes,
+    )
+
+
+def _row_of_commit(sidecar: Sidecar, commit: GraphCommit) -> RecoveryRecord:
+    """The audit row a recovery commit describes; the commit carries what each table went through."""
+    ours = commit.metadata.get("omnigraph") or {}
+    outcomes = tuple(TableOutcome(k, int(a), int(b)) for k, a, b in ours.get("outcomes", ()))
+    return _row(sidecar, ROLLED_BACK_KIND if commit.is_roll_back else ROLLED_FORWARD, commit, outcomes)

@@ -1,0 +1,210 @@
+"""Sidecars: the durable intent of a write, from before the first table moves until the manifest knows the outcome.
+
+Holds:
+  1. A sidecar is written once, whole, before any table of its write moves.
+  2. It is deleted only when the manifest holds a commit stamped with its operation id, or its branch is gone.
+  3. A file that cannot be understood is kept and named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import orjson
+
+from omnigraph.base.clock import iso_us, now_us
+from omnigraph.base.errors import Conflict
+from omnigraph.commit.plan import WritePlan, WriterKind
+from omnigraph.manifest import layout
+from omnigraph.manifest.rows import Registration, RowEffect, Tombstone, counts_from_json, counts_json
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.stage import StagedWrite
+
+SIDECAR_SCHEMA_VERSION = 1
+
+
+class BadSidecar(Conflict):
+    """A sidecar that this version cannot read; it is kept for the operator."""
+
+    code: ClassVar[str] = "bad_sidecar"
+
+
+@dataclass(frozen=True)
+class SidecarTable:
+    table_key: str
+    table_path: str
+    table_branch: str | None
+    expected_version: int
+    post_commit_pin: int
+    transactions: tuple[str, ...] = ()
+    row_count: int | None = None
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    operation_id: str
+    started_at: str
+    branch: str | None
+    actor_id: str | None
+    writer_kind: WriterKind
+    tables: tuple[SidecarTable, ...]
+    graph_commit_id: str | None = None
+    parent_commit_id: str | None = None
+    branch_incarnation: str | None = None
+    merge_source_commit_id: str | None = None
+    lock_token: int | None = None
+    registrations: tuple[Registration, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+    message: str | None = None
+    counts: Mapping[str, RowEffect] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return layout.sidecar_key(self.operation_id)
+
+
+def sidecar_of(plan: WritePlan, parent: str | None, lock_token: int) -> Sidecar:
+    tables = tuple(
+        SidecarTable(
+            e.table_key,
+            e.ref.location,
+            e.ref.branch,
+            e.expected_version,
+            e.post_commit_pin,
+            tuple(s.uuid for s in e.steps if isinstance(s, StagedWrite) and s.uuid),
+            e.row_count,
+        )
+        for e in plan.ordered_effects
+    )
+    return Sidecar(
+        operation_id=plan.operation_id,
+        started_at=iso_us(now_us()),
+        branch=plan.branch,
+        actor_id=plan.actor_id,
+        writer_kind=plan.writer.sidecar,
+        tables=tables,
+        graph_commit_id=plan.graph_commit_id,
+        parent_commit_id=parent,
+        branch_incarnation=plan.branch_incarnation,
+        merge_source_commit_id=plan.merged_parent_commit_id,
+        lock_token=lock_token,
+        registrations=plan.registrations,
+        tombstones=plan.tombstones,
+        message=plan.message,
+        counts={e.table_key: e.counts for e in plan.effects},
+        metadata=plan.metadata,
+    )
+
+
+def encode(sidecar: Sidecar) -> bytes:
+    tables = [
+        {
+            "table_key": t.table_key,
+            "table_path": t.table_path,
+            "table_branch": t.table_branch,
+            "expected_version": t.expected_version,
+            "post_commit_pin": t.post_commit_pin,
+            "transactions": list(t.transactions),
+            "row_count": t.row_count,
+        }
+        for t in sidecar.tables
+    ]
+    members: dict[str, Any] = {
+        "schema_version": SIDECAR_SCHEMA_VERSION,
+        "operation_id": sidecar.operation_id,
+        "started_at": sidecar.started_at,
+        "branch": sidecar.branch,
+        "actor_id": sidecar.actor_id,
+        "writer_kind": sidecar.writer_kind.value,
+        "graph_commit_id": sidecar.graph_commit_id,
+        "parent_commit_id": sidecar.parent_commit_id,
+        "branch_incarnation": sidecar.branch_incarnation,
+        "merge_source_commit_id": sidecar.merge_source_commit_id,
+        "lock_token": sidecar.lock_token,
+        "tables": tables,
+        "additional_registrations": [
+            {"table_key": r.table_key, "table_path": r.location, "table_branch": None} for r in sidecar.registrations
+        ],
+        "tombstones": [
+            {"table_key": t.table_key, "location": t.location, "tombstone_version": t.version}
+            for t in sidecar.tombstones
+        ],
+        "message": sidecar.message,
+        "counts": counts_json(sidecar.counts),
+        "metadata": dict(sidecar.metadata),
+    }
+    return orjson.dumps(members)
+
+
+def decode(key: str, data: bytes) -> Sidecar:
+    """The sidecar in `data`; one that cannot be read is an error naming its file."""
+    try:
+        members = orjson.loads(data)
+    except ValueError as error:
+        raise BadSidecar(
+            f"{key} is not valid JSON", "Look at the file; move it away if it is not a sidecar."
+        ) from error
+    if not isinstance(members, dict):
+        raise BadSidecar(f"{key} is not valid JSON: a sidecar is an object", "Look at the file.")
+    version = members.get("schema_version")
+    if version != SIDECAR_SCHEMA_VERSION:
+        raise BadSidecar(
+            f"{key} has schema_version {version}, this omnigraph knows {SIDECAR_SCHEMA_VERSION}",
+            "Upgrade omnigraph, then open the graph again.",
+        )
+    try:
+        return _decoded(members)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadSidecar(f"{key} lacks or misspells {error}", "Look at the file; it is kept as it is.") from error
+
+
+def _decoded(members: dict[str, Any]) -> Sidecar:
+    tables = tuple(
+        SidecarTable(
+            t["table_key"],
+            t["table_path"],
+            t.get("table_branch"),
+            int(t["expected_version"]),
+            int(t["post_commit_pin"]),
+            tuple(t.get("transactions") or ()),
+            t.get("row_count"),
+        )
+        for t in members["tables"]
+    )
+    return Sidecar(
+        operation_id=members["operation_id"],
+        started_at=members.get("started_at", ""),
+        branch=members.get("branch"),
+        actor_id=members.get("actor_id"),
+        writer_kind=WriterKind(members["writer_kind"]),
+        tables=tables,
+        graph_commit_id=members.get("graph_commit_id"),
+        parent_commit_id=members.get("parent_commit_id"),
+        branch_incarnation=members.get("branch_incarnation"),
+        merge_source_commit_id=members.get("merge_source_commit_id"),
+        lock_token=members.get("lock_token"),
+        registrations=tuple(
+            Registration(r["table_key"], r["table_path"]) for r in members.get("additional_registrations") or ()
+        ),
+        tombstones=tuple(
+            Tombstone(t["table_key"], t["location"], int(t["tombstone_version"]))
+            for t in members.get("tombstones") or ()
+        ),
+        message=members.get("message"),
+        counts=counts_from_json(members.get("counts")),
+        metadata=members.get("metadata") or {},
+    )
+
+
+def pending_sidecars(objects: ObjectStore) -> list[Sidecar]:
+    """Every sidecar on disk, oldest first."""
+    found = []
+    for key in objects.list(layout.RECOVERY_DIR):
+        if key.endswith(".json"):
+            stored = objects.get(key)
+            if stored is not None:
+                found.append(decode(key, stored.data))
+    return found

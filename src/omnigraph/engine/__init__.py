@@ -1,0 +1,1 @@
+"""What a graph does: views for reading, change sets for writing, upkeep."""

@@ -1,0 +1,49 @@
+"""One snapshot and one catalog, fixed for one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.base.errors import Conflict, NotFound
+from omnigraph.catalog.catalog import Catalog
+from omnigraph.manifest.snapshot import Snapshot, SubTableEntry
+from omnigraph.storage.tables import Table, TableRef, open_table
+
+
+@dataclass(frozen=True)
+class View:
+    """Tables as one snapshot pins them."""
+
+    root: str
+    snapshot: Snapshot
+    catalog: Catalog
+    incarnation: str = ""
+
+    @property
+    def branch(self) -> str | None:
+        return self.snapshot.branch
+
+    @property
+    def entries(self) -> Mapping[str, SubTableEntry]:
+        return self.snapshot.tables
+
+    def entry(self, table_key: str) -> SubTableEntry:
+        found = self.entries.get(table_key)
+        if found is None:
+            raise NotFound(f"there is no table '{table_key}'", "See omnigraph schema show.")
+        return found
+
+    def table(self, table_key: str) -> Table:
+        entry = self.entry(table_key)
+        ref = TableRef(self.root, entry.location, entry.table_branch)
+        return open_table(ref, entry.table_version, table_key)
+
+    def table_to_write(self, table_key: str) -> Table:
+        table = self.table(table_key)
+        if not table.has_stable_row_ids:
+            raise Conflict(
+                f"{table_key} has no stable row ids; export the graph and load it into a new one",
+                "Reads and export still work.",
+            )
+        return table

@@ -1,0 +1,1 @@
+"""From changes to a write plan: checked against the catalog, staged against one view."""

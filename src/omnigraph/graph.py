@@ -1,0 +1,185 @@
+"""The handle users hold. Every method is a few lines and delegates down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import TracebackType
+from typing import Any
+
+from omnigraph.base.errors import BadRequest
+from omnigraph.base.ids import new_ulid
+from omnigraph.catalog.catalog import Catalog
+from omnigraph.catalog.contract import AcceptedSchema, accept
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.plan import LOAD, Receipt, Writer
+from omnigraph.commit.protocol import commit_plan
+from omnigraph.engine import opening
+from omnigraph.engine.operations import OperationOutcome, Recoveries, outcome_of, recoveries
+from omnigraph.engine.schema import SchemaKeeper
+from omnigraph.engine.status import GraphStatus, read_status
+from omnigraph.engine.targets import find_commit, snapshot_of
+from omnigraph.engine.view import View
+from omnigraph.engine.write.changes import Annotations, Change, plan_changes
+from omnigraph.manifest.branches import visible_branches
+from omnigraph.manifest.genesis import init_graph
+from omnigraph.manifest.lineage import GraphCommit
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.store import branch_name, refuse_internal
+from omnigraph.records.encode import json_rows
+from omnigraph.settings import Settings
+from omnigraph.storage.objects import LocalObjectStore
+from omnigraph.storage.tables import TableRef, open_table
+from omnigraph.storage.uri import parse_uri
+
+
+class OpenMode(Enum):
+    READ_ONLY = "r"
+    READ_WRITE = "rw"
+
+
+class Graph:
+    """A graph at one place. Safe to use from several threads."""
+
+    def __init__(self, context: CommitContext, mode: OpenMode) -> None:
+        self._ctx = context
+        self._mode = mode
+        self._branch: str | None = None
+        self._schema = SchemaKeeper(context.objects)
+
+    @staticmethod
+    def init(uri: str, schema: str, *, force: bool = False, settings: Settings | None = None) -> Graph:
+        """Create an empty graph of the `.pg` schema and open it read-write."""
+        ctx = _context(uri, settings)
+        init_graph(ctx.manifest, accept(schema, new_ulid()), force)
+        return Graph.open(uri, settings=ctx.settings)
+
+    @staticmethod
+    def open(uri: str, mode: OpenMode | str = OpenMode.READ_WRITE, *, settings: Settings | None = None) -> Graph:
+        """Open a graph. Read-write settles interrupted writes first; read-only changes nothing on disk."""
+        try:
+            mode = OpenMode(mode)
+        except ValueError as error:
+            raise BadRequest(f"unknown open mode {mode!r}", "Use 'r' or 'rw'.") from error
+        ctx = _context(uri, settings)
+        opening.open_graph(ctx, writable=mode is OpenMode.READ_WRITE)
+        graph = Graph(ctx, mode)
+        graph.schema()
+        return graph
+
+    def close(self) -> None:
+        """Bring the commit tables up to date; the handle may still be used for reading."""
+        if self._mode is OpenMode.READ_WRITE:
+            self._ctx.projections.catch_up(self._ctx.manifest.state(self._branch))
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def uri(self) -> str:
+        return self._ctx.root.uri
+
+    @property
+    def context(self) -> CommitContext:
+        return self._ctx
+
+    @property
+    def settings(self) -> Settings:
+        return self._ctx.settings
+
+    def schema(self, branch: str | None = None) -> AcceptedSchema:
+        return self._schema.accepted(self._ctx.manifest.state(self._on(branch)))
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.schema().catalog
+
+    def view(self, branch: str | None = None) -> View:
+        """The branch as it is now, fixed."""
+        state = self._ctx.manifest.state(self._on(branch))
+        return View(self.uri, state.snapshot(), self._schema.accepted(state).catalog, state.incarnation)
+
+    def snapshot(self, branch: str | None = None) -> Snapshot:
+        return self._ctx.manifest.state(self._on(branch)).snapshot()
+
+    def snapshot_of(self, target: str) -> Snapshot:
+        """The snapshot a branch, a commit id or `NAME~n` names."""
+        return snapshot_of(self._ctx.manifest, target)
+
+    def snapshot_at_version(self, version: int, branch: str | None = None) -> Snapshot:
+        return self._ctx.manifest.snapshot_at(self._on(branch), version)
+
+    def entity_at(self, table_key: str, id: str, version: int, branch: str | None = None) -> dict[str, Any] | None:
+        """One node or edge as it was at a graph version; None when the table or the row was not there."""
+        entry = self.snapshot_at_version(version, branch).tables.get(table_key)
+        if entry is None:
+            return None
+        ref = TableRef(self.uri, entry.location, entry.table_branch)
+        rows = json_rows(open_table(ref, entry.table_version, table_key).find([id]))
+        return rows[0] if rows else None
+
+    def list_commits(self, branch: str | None = None) -> list[GraphCommit]:
+        """The history of a branch, newest first."""
+        commits = self._ctx.manifest.state(self._on(branch)).commits()
+        return sorted(commits, key=lambda c: c.order, reverse=True)
+
+    def get_commit(self, commit_id: str) -> GraphCommit:
+        return find_commit(self._ctx.manifest, commit_id, self._branch).commit
+
+    def head_commit_id_for_branch(self, branch: str | None = None) -> str | None:
+        return self._ctx.manifest.state(self._on(branch)).head_id
+
+    def branch_list(self) -> list[str]:
+        return visible_branches(self._ctx.manifest)
+
+    def refresh(self) -> None:
+        """See the newest head, settle interrupted writes where possible, bring the commit tables up to date."""
+        self._schema.forget()
+        self._ctx.manifest.forget(self._branch)
+        if self._mode is OpenMode.READ_WRITE:
+            opening.settle_pending(self._ctx, self._branch)
+        self.schema()
+
+    def operation(self, operation_id: str) -> OperationOutcome:
+        return outcome_of(self._ctx, operation_id)
+
+    def recoveries(self) -> Recoveries:
+        return recoveries(self._ctx)
+
+    def status(self) -> GraphStatus:
+        return read_status(self._ctx)
+
+    def write(
+        self,
+        changes: Mapping[str, Change],
+        *,
+        writer: Writer = LOAD,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        if_commit: str | None = None,
+    ) -> Receipt:
+        """Commit changes of several tables (`{"node:Person": Upsert(rows)}`) as one atomic commit."""
+        self.refuse_read_only()
+        notes = Annotations(actor, message, metadata, if_commit)
+        return commit_plan(self._ctx, plan_changes(self.view(branch), changes, writer, notes))
+
+    def refuse_read_only(self) -> None:
+        if self._mode is OpenMode.READ_ONLY:
+            raise BadRequest("the graph is open read-only", "Open it with mode 'rw' to write.")
+
+    def _on(self, branch: str | None) -> str | None:
+        name = self._branch if branch is None else branch_name(branch)
+        refuse_internal(name)
+        return name
+
+
+def _context(uri: str, settings: Settings | None) -> CommitContext:
+    root = parse_uri(uri)
+    return CommitContext.of(root, LocalObjectStore(root.path), settings or Settings.resolve())

@@ -1,0 +1,1 @@
+"""The two languages: `pg` for schemas, `gq` for queries and mutations."""

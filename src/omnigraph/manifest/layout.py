@@ -1,0 +1,35 @@
+"""Where everything of a graph lies below its root."""
+
+from __future__ import annotations
+
+from omnigraph.base.ids import fnv1a64_hex
+
+MANIFEST = "__manifest"
+SCHEMA_SOURCE = "_schema.pg"
+SCHEMA_IR = "_schema.ir.json"
+SCHEMA_STATE = "__schema_state.json"
+COMMITS = "_graph_commits.lance"
+COMMIT_ACTORS = "_graph_commit_actors.lance"
+RECOVERIES = "_graph_commit_recoveries.lance"
+RECOVERY_DIR = "__recovery"
+STAGING_DIR = "__staging"
+LOCK_DIR = "__locks"
+INIT_CLAIM = "__init_claim.json"
+SCHEMA_LOCK_BRANCH = "__schema_apply_lock__"
+LEGACY_RUN_PREFIX = "__run__"
+
+INIT_LEFTOVERS = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE, COMMITS, COMMIT_ACTORS, "nodes", "edges", LOCK_DIR)
+
+
+def table_location(kind: str, name: str, incarnation: int | None = None) -> str:
+    """The path a table of this name gets when it is created; later its manifest row is the truth."""
+    suffix = f"-{incarnation}" if incarnation is not None else ""
+    return f"{kind}s/{fnv1a64_hex(name)}{suffix}"
+
+
+def sidecar_key(operation_id: str) -> str:
+    return f"{RECOVERY_DIR}/{operation_id}.json"
+
+
+def lock_name(branch: str | None) -> str:
+    return fnv1a64_hex(branch or "main")

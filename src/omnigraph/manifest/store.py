@@ -1,0 +1,242 @@
+"""Reads the manifest of each branch, and remembers it while its head has not moved.
+
+Holds at every return:
+  1. A state is one manifest version: its rows, no earlier and no later ones.
+  2. A warm read costs two existence tests; a moved head costs the rows that are new.
+  3. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import orjson
+import pyarrow as pa
+
+from omnigraph.base.errors import BadRequest, Conflict, NotFound
+from omnigraph.manifest import layout
+from omnigraph.manifest.legacy import legacy_commit_rows
+from omnigraph.manifest.lineage import CommitLog, GraphCommit, Origin
+from omnigraph.manifest.rows import (
+    CREATED_AT_VERSION,
+    GRAPH_COMMIT,
+    INTERNAL_MANIFEST_SCHEMA_VERSION,
+    READ_COLUMNS,
+    STAMP_KEY,
+    Row,
+    from_arrow,
+)
+from omnigraph.manifest.snapshot import Snapshot, SubTableEntry, TableState, reconstruct
+from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.refs import BranchRef, list_branches
+from omnigraph.storage.tables import Table, TableRef, head_version, open_table, table_exists
+from omnigraph.storage.uri import Root
+
+
+@dataclass(frozen=True)
+class BranchState:
+    """A branch at one manifest version."""
+
+    branch: str | None
+    incarnation: str
+    stamp: int
+    table: Table
+    tables: TableState
+    log: CommitLog
+    commit_count: int
+    entries: Mapping[str, SubTableEntry]
+
+    @property
+    def version(self) -> int:
+        return self.table.version
+
+    @property
+    def head(self) -> GraphCommit | None:
+        return self.log.head(self.commit_count)
+
+    @property
+    def head_id(self) -> str | None:
+        head = self.head
+        return head.graph_commit_id if head else None
+
+    def commits(self) -> list[GraphCommit]:
+        return self.log.upto(self.commit_count)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.branch, self.version, self.head_id, self.entries)
+
+    def commits_since(self, version: int) -> list[GraphCommit]:
+        return list(self.log.since(self.commit_count, version))
+
+
+def branch_label(branch: str | None) -> str:
+    return branch or "main"
+
+
+def branch_name(label: str | None) -> str | None:
+    """None for main, in any spelling a caller may use."""
+    return None if label in (None, "main") else label
+
+
+class ManifestStore:
+    """The manifest of one graph, all branches; shared by every room that reads or publishes."""
+
+    def __init__(self, root: Root, objects: ObjectStore) -> None:
+        self.root = root
+        self.objects = objects
+        self._lock = threading.Lock()
+        self._states: dict[str | None, BranchState] = {}
+
+    def ref(self, branch: str | None = None) -> TableRef:
+        return TableRef(self.root.uri, layout.MANIFEST, branch)
+
+    def exists(self) -> bool:
+        return table_exists(self.ref())
+
+    def branches(self) -> dict[str, BranchRef]:
+        """Every branch but main, internal and legacy ones included."""
+        return list_branches(self.ref())
+
+    def state(self, branch: str | None = None) -> BranchState:
+        """The branch at its newest version."""
+        known = self._states.get(branch)
+        if known is not None and self._is_current(known):
+            return known
+        with self._lock:
+            fresh = self._load(branch, self._states.get(branch))
+            self._states[branch] = fresh
+            return fresh
+
+    def adopt(self, before: BranchState, table: Table, rows: list[Row]) -> BranchState:
+        """The state after our own publish of `rows`, without reading it back."""
+        with self._lock:
+            landed = [replace(r, created_at_version=table.version) for r in rows]
+            after = _advanced(before, table, landed)
+            self._states[before.branch] = after
+            return after
+
+    def forget(self, branch: str | None = None) -> None:
+        with self._lock:
+            self._states.pop(branch, None)
+
+    def snapshot_at(self, branch: str | None, version: int, owner: str | Literal["same"] | None = "same") -> Snapshot:
+        """The branch as it was at graph version `version`. `owner`: the branch the version was published on."""
+        owner = branch if owner == "same" else owner
+        state = self.state(branch)
+        commits = [c for c in state.commits() if c.manifest_version <= version]
+        if version > state.version or (state.commit_count and not commits) or version < 1:
+            raise NotFound(f"graph version {version} not found", "See omnigraph commit list for the versions.")
+        if not state.table.has_stable_row_ids:
+            return Snapshot(branch, version, None, self._entries_at_lance_version(branch, version))
+        entries = reconstruct(self.rows(state), owner, version)
+        return Snapshot(owner, version, commits[-1].graph_commit_id if commits else None, entries)
+
+    def rows(self, state: BranchState) -> list[Row]:
+        return _read_rows(state.table)
+
+    def _entries_at_lance_version(self, branch: str | None, version: int) -> Mapping[str, SubTableEntry]:
+        tables = TableState()
+        tables.apply(_read_rows(open_table(self.ref(branch), version, "__manifest")))
+        return tables.resolve(branch)
+
+    def _is_current(self, known: BranchState) -> bool:
+        if head_version(known.table.ref, known.version) != known.version:
+            return False
+        if known.branch is None:
+            return True
+        found = self.branches().get(known.branch)
+        return found is not None and (found.incarnation or "") == known.incarnation
+
+    def _load(self, branch: str | None, known: BranchState | None) -> BranchState:
+        refs = self.branches() if branch is not None else {}
+        if branch is not None and branch not in refs:
+            self._states.pop(branch, None)
+            raise NotFound(f"branch '{branch}' not found", "See omnigraph branch list.")
+        table = open_table(self.ref(branch), None, "__manifest")
+        same = known is not None and (branch is None or known.incarnation == (refs[branch].incarnation or ""))
+        if known is not None and same and known.version < table.version and known.stamp == stamp_of(table):
+            return _advanced(known, table, _read_rows(table, f"{CREATED_AT_VERSION} > {known.version}"))
+        return self._load_all(branch, table, refs)
+
+    def _load_all(self, branch: str | None, table: Table, refs: Mapping[str, BranchRef]) -> BranchState:
+        rows = _read_rows(table)
+        tables = TableState()
+        tables.apply(rows)
+        if stamp_of(table) < INTERNAL_MANIFEST_SCHEMA_VERSION:
+            commit_rows = legacy_commit_rows(self.root.uri, branch)
+        else:
+            commit_rows = sorted((r for r in rows if r.object_type == GRAPH_COMMIT), key=_commit_order)
+        log = CommitLog(commit_rows, origin_of(branch, refs))
+        if branch is None:
+            first = log.upto(1)[0].graph_commit_id if commit_rows else ""
+            incarnation = first
+        else:
+            incarnation = refs[branch].incarnation or ""
+        entries = tables.resolve(branch)
+        return BranchState(branch, incarnation, stamp_of(table), table, tables, log, len(log), entries)
+
+
+def _commit_order(row: Row) -> tuple[int, int]:
+    """Migrated rows share one manifest version; the version they speak of orders them."""
+    if '"manifest_version"' in row.metadata:
+        return (0, int(orjson.loads(row.metadata)["manifest_version"]))
+    return (1, row.created_at_version)
+
+
+def _advanced(known: BranchState, table: Table, rows: list[Row]) -> BranchState:
+    tables = known.tables
+    if any(r.object_type != GRAPH_COMMIT for r in rows):
+        tables = known.tables.copy()
+        tables.apply(rows)
+    known.log.extended_to(known.commit_count, [r for r in rows if r.object_type == GRAPH_COMMIT])
+    added = sum(1 for r in rows if r.object_type == GRAPH_COMMIT)
+    entries = known.entries if tables is known.tables else tables.resolve(known.branch)
+    return replace(
+        known,
+        table=table,
+        tables=tables,
+        commit_count=known.commit_count + added,
+        entries=entries,
+    )
+
+
+def _read_rows(table: Table, where: str | None = None) -> list[Row]:
+    if table.has_stable_row_ids:
+        return from_arrow(table.read(READ_COLUMNS, where))
+    plain = table.read([c for c in READ_COLUMNS if c != CREATED_AT_VERSION])
+    zeros = pa.array([0] * plain.num_rows, pa.int64())
+    return from_arrow(plain.append_column(CREATED_AT_VERSION, zeros))
+
+
+def stamp_of(table: Table) -> int:
+    """The internal schema version a manifest carries; no stamp is the oldest shape."""
+    value = (table.schema.metadata or {}).get(STAMP_KEY.encode())
+    stamp = int(value) if value is not None else 1
+    if stamp > INTERNAL_MANIFEST_SCHEMA_VERSION:
+        raise Conflict(
+            f"internal schema version {stamp} is newer than supported {INTERNAL_MANIFEST_SCHEMA_VERSION}; "
+            "upgrade omnigraph first",
+            "Install a newer omnigraph and open the graph again.",
+        )
+    return stamp
+
+
+def origin_of(branch: str | None, refs: Mapping[str, BranchRef]) -> Origin:
+    forks: list[tuple[int, str | None]] = []
+    current = branch
+    while current is not None:
+        found = refs.get(current)
+        if found is None:
+            break
+        parent = branch_name(found.parent_branch)
+        forks.append((found.parent_version, parent))
+        current = parent
+    return Origin(branch, tuple(reversed(forks)))
+
+
+def refuse_internal(branch: str | None) -> None:
+    if branch is not None and branch.startswith(layout.SCHEMA_LOCK_BRANCH):
+        raise BadRequest(f"'{branch}' does not allow internal system ref")

@@ -1,0 +1,1 @@
+"""The data pipeline on Spark, driver side; the only room that imports pyspark."""

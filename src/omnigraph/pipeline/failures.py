@@ -1,0 +1,89 @@
+"""Turns what Spark and its gateway raise into our errors; the only place that does.
+
+The decision is made on exception types and Spark's stable condition names, never on message texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from py4j.protocol import Py4JError
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    PySparkException,
+    PythonException,
+    SparkRuntimeException,
+)
+
+from omnigraph.base.errors import BadRequest, InternalError, OmniError, Unavailable
+
+_TEXT_CHARS_MAX = 2000
+# Raised instead of a text when the JVM that holds it is gone.
+_GONE = (Py4JError, ConnectionError, AssertionError)
+# What a query or its data did wrong; Spark itself is well.
+_INPUT_FAULTS = (
+    AnalysisException,
+    ArithmeticException,
+    ArrayIndexOutOfBoundsException,
+    DateTimeException,
+    IllegalArgumentException,
+    SparkRuntimeException,
+)
+
+
+@contextmanager
+def spark_failures(doing: str) -> Iterator[None]:
+    """Raise our errors for Spark's; `doing` says what was under way, as in "staging node:Person"."""
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise translate(error, doing) from error
+
+
+def translate(error: Exception, doing: str) -> OmniError:
+    """The error of ours that means the same to a caller."""
+    match error:
+        case PythonException():
+            return InternalError(
+                f"{doing}: a Spark worker failed: {_worker_text(error)}",
+                "Nothing was committed. If the disk or the store was at fault, mend it and run again.",
+            )
+        case _ if isinstance(error, _INPUT_FAULTS):
+            return BadRequest(
+                f"{doing}: Spark refused it: {_first_line(_message(error))}",
+                "Nothing was committed. Correct the input or its mapping and run again.",
+            )
+        case _:
+            return Unavailable(
+                f"{doing}: Spark failed: {_first_line(_message(error))}",
+                "Nothing was committed. Run again; if it happens again, look at the memory and disk Spark may use.",
+                what="spark",
+            )
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, PySparkException):
+        try:
+            return error.getMessage() or str(error)
+        except _GONE:
+            return type(error).__name__
+    return str(error)
+
+
+def _worker_text(error: PythonException) -> str:
+    """The last line of the worker's traceback: the exception it raised."""
+    try:
+        traceback = (error.getMessageParameters() or {}).get("traceback", "")
+    except _GONE:
+        traceback = ""
+    lines = [line.strip() for line in traceback.splitlines() if line.strip()]
+    return lines[-1][:_TEXT_CHARS_MAX] if lines else _first_line(_message(error))
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "no message")[:_TEXT_CHARS_MAX]

@@ -1,0 +1,1 @@
+"""Between JSON and Arrow."""

@@ -1,0 +1,119 @@
+"""Every setting in one place: the only module that reads the environment and the settings file.
+
+Arguments win over the environment, the environment over the file. The object is immutable and can be pickled, so
+executors get it whole and read neither environment nor file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import yaml
+
+from omnigraph.base.errors import BadRequest
+
+
+def _count(text: Any) -> int:
+    if isinstance(text, bool) or not re.fullmatch(r"[0-9_ ]+", str(text).strip()):
+        raise ValueError("expects a whole number")
+    return int(str(text).replace("_", "").replace(" ", ""))
+
+
+def _text(text: Any) -> str:
+    if not isinstance(text, str) or not text:
+        raise ValueError("expects a text")
+    return text
+
+
+def _conf(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise ValueError("expects a mapping")
+    return {str(k): str(v) for k, v in value.items()}
+
+
+def _setting(name: str, env: str | None, default: Any, parse: Callable[[Any], Any]) -> Any:
+    meta = {"name": name, "env": env, "parse": parse}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=meta)
+    return field(default=default, metadata=meta)
+
+
+@dataclass(frozen=True)
+class Settings:
+    write_lock_timeout_ms: int = _setting("write.lock_timeout_ms", "OMNIGRAPH_LOCK_TIMEOUT_MS", 60_000, _count)
+    write_retries: int = _setting("write.retries", "OMNIGRAPH_RETRIES", 32, _count)
+    manifest_compact_fragments: int = _setting(
+        "manifest.compact_fragments", "OMNIGRAPH_MANIFEST_COMPACT_FRAGMENTS", 50, _count
+    )
+    projections_max_lag: int = _setting("projections.max_lag", "OMNIGRAPH_PROJECTIONS_MAX_LAG", 16, _count)
+    spark_master: str | None = _setting("spark.master", "OMNIGRAPH_SPARK_MASTER", None, _text)
+    spark_conf: dict[str, str] = _setting("spark.conf", None, {}, _conf)
+    spark_java_home: str | None = _setting("spark.java_home", "JAVA_HOME", None, _text)
+    search_path: str = _setting("spark.search_path", "PATH", "", str)
+    cli_graph: str | None = _setting("cli.graph", "OMNIGRAPH_STORE", None, _text)
+    cli_branch: str = _setting("cli.branch", None, "main", _text)
+    cli_actor: str | None = _setting("cli.actor", "OMNIGRAPH_ACTOR", None, _text)
+    cli_format: str = _setting("cli.format", None, "table", _text)
+    log_level: str = _setting("log.level", "OMNIGRAPH_LOG", "warning", _text)
+    graphs: dict[str, str] = _setting("graphs", None, {}, _conf)
+
+    @staticmethod
+    def resolve(config: str | None = None, **arguments: Any) -> Settings:
+        """Settings from arguments, environment and file, in that order of precedence."""
+        path = config or os.environ.get("OMNIGRAPH_CONFIG")
+        values = _from_file(path, required=path is not None)
+        for setting in fields(Settings):
+            variable = setting.metadata["env"]
+            if variable and os.environ.get(variable):
+                values[setting.name] = _parsed(setting.metadata, os.environ[variable], f"environment {variable}")
+        known = {f.name for f in fields(Settings)}
+        for name, value in arguments.items():
+            if name not in known:
+                raise BadRequest(f"unknown setting '{name}'")
+            if value is not None:
+                values[name] = value
+        return Settings(**values)
+
+
+def _parsed(meta: Mapping[str, Any], value: Any, place: str) -> Any:
+    try:
+        return meta["parse"](value)
+    except ValueError as error:
+        raise BadRequest(f"{place}: {meta['name']} {error}, not {value!r}") from error
+
+
+def _from_file(path: str | None, required: bool) -> dict[str, Any]:
+    path = path or "omnigraph.yaml"
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = yaml.safe_load(file) or {}
+    except FileNotFoundError:
+        if required:
+            raise BadRequest(f"settings file '{path}' not found") from None
+        return {}
+    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        raise BadRequest(f"settings file '{path}' cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise BadRequest(f"settings file '{path}' must be a mapping")
+    by_name = {f.metadata["name"]: f for f in fields(Settings)}
+    values: dict[str, Any] = {}
+    for name, value in _flattened(content, set(by_name)):
+        if name not in by_name:
+            raise BadRequest(f"{path}: unknown setting '{name}'")
+        values[by_name[name].name] = _parsed(by_name[name].metadata, value, path)
+    return values
+
+
+def _flattened(content: Mapping[str, Any], whole: set[str], prefix: str = "") -> list[tuple[str, Any]]:
+    flat: list[tuple[str, Any]] = []
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and name not in whole:
+            flat += _flattened(value, whole, f"{name}.")
+        else:
+            flat.append((name, value))
+    return flat

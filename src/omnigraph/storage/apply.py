@@ -1,0 +1,106 @@
+"""The only place that moves a data table: commits of staged writes, and restores. Only the commit room calls it.
+
+A commit landed iff its slot holds its uuid;
+what the call answered decides nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import lance
+from lance.optimize import Compaction
+
+from omnigraph.base.errors import OmniError
+from omnigraph.storage.failures import translate, translated
+from omnigraph.storage.stage import OPERATION_ID, STEP, StagedWrite, Stamp
+from omnigraph.storage.tables import TableRef, has_version, open_table
+
+_log = logging.getLogger("omnigraph.storage")
+_commit = lance.LanceDataset.commit
+_MAINTENANCE = frozenset({"Rewrite", "ReserveFragments", "CreateIndex"})
+
+
+@dataclass(frozen=True)
+class Slot:
+    """What one version of a table holds, as far as its own record tells."""
+
+    version: int
+    readable: bool
+    uuid: str | None = None
+    operation_id: str | None = None
+    step: str | None = None
+    operation: str = ""
+
+    @property
+    def is_maintenance(self) -> bool:
+        return self.readable and self.operation in _MAINTENANCE
+
+
+def commit_staged(staged: StagedWrite) -> OmniError | None:
+    """Commit once, without retries. The answer is only a hint: ask `landed` afterwards."""
+    try:
+        if staged.rewrites:
+            Compaction.commit(open_table(staged.ref, staged.read_version).dataset, list(staged.rewrites))
+        elif staged.read_version == 0:
+            _commit(staged.ref.uri, staged.transaction, max_retries=0, detached=False, enable_stable_row_ids=True)
+        else:
+            base = open_table(staged.ref, staged.read_version)
+            _commit(base.dataset, staged.transaction, max_retries=0, detached=False)
+    except Exception as error:
+        known = translate(error, f"commit {staged.stamp.table_key}")
+        if known is None:
+            raise
+        return known
+    return None
+
+
+def landed(staged: StagedWrite, expected: int) -> bool:
+    """Whether the slots after `expected` hold exactly this write."""
+    if staged.rewrites:
+        slots = [read_slot(staged.ref, expected + k) for k in range(1, staged.versions + 1)]
+        return all(s is not None and s.is_maintenance and s.operation_id is None for s in slots)
+    slot = read_slot(staged.ref, expected + 1)
+    return slot is not None and slot.uuid == staged.uuid
+
+
+def read_slot(ref: TableRef, version: int) -> Slot | None:
+    """What version `version` holds; None when there is no such version."""
+    if not has_version(ref, version):
+        return None
+    try:
+        table = open_table(ref, version)
+        transaction: Any = table.dataset.read_transaction(version)
+    except TypeError:
+        # pylance cannot hand out a rewrite that remapped an index; nothing else fails this way.
+        return Slot(version, True, operation="Rewrite")
+    except Exception as error:
+        _log.warning("version %d of %s cannot be read: %s", version, ref.location, error)
+        return Slot(version, False)
+    if transaction is None:
+        return Slot(version, True)
+    properties = transaction.transaction_properties or {}
+    return Slot(
+        version,
+        True,
+        transaction.uuid,
+        properties.get(OPERATION_ID),
+        properties.get(STEP),
+        _operation_name(transaction.operation),
+    )
+
+
+def _operation_name(operation: Any) -> str:
+    name = type(operation).__name__
+    return "ReserveFragments" if name == "BaseOperation" else name
+
+
+def restore(ref: TableRef, pin: int, stamp: Stamp) -> int:
+    """A new version with the content of `pin`; returns its number."""
+    with translated(f"restore {stamp.table_key} to version {pin}"):
+        head = open_table(ref, None)
+        operation = lance.LanceOperation.Restore(pin)
+        transaction = lance.Transaction(head.version, operation, transaction_properties=stamp.properties())
+        return int(_commit(head.dataset, transaction, max_retries=20, detached=False).version)

@@ -1,0 +1,162 @@
+"""Small objects beside the tables: schema files, sidecars, claims. The condition is in the verb.
+
+Holds for every store:
+  1. A reader sees a whole object or none; a write that dies leaves the old object or the new one.
+  2. `put_if_absent` has exactly one winner; `put_if_match` never re-creates a deleted object.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from omnigraph.base.ids import new_ulid
+from omnigraph.storage.failures import translated
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object's bytes and the tag that names exactly this content."""
+
+    data: bytes
+    etag: str
+
+
+class ObjectStore(Protocol):
+    """What the commit protocol needs of a place that keeps small objects."""
+
+    def get(self, key: str) -> Stored | None: ...
+    def exists(self, key: str) -> bool: ...
+    def put(self, key: str, data: bytes) -> None: ...
+    def put_if_absent(self, key: str, data: bytes) -> str | None: ...
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None: ...
+    def delete(self, key: str) -> bool: ...
+    def list(self, prefix: str) -> list[str]: ...
+    def remove_tree(self, prefix: str) -> None: ...
+
+
+def _etag(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+class LocalObjectStore:
+    """Objects as files below one directory."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def _path(self, key: str) -> str:
+        return os.path.join(self.root, key)
+
+    def get(self, key: str) -> Stored | None:
+        with translated(f"read {key}"):
+            try:
+                with open(self._path(key), "rb") as file:
+                    data = file.read()
+            except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                return None
+            return Stored(data, _etag(data))
+
+    def exists(self, key: str) -> bool:
+        return os.path.exists(self._path(key))
+
+    def put(self, key: str, data: bytes) -> None:
+        with translated(f"write {key}"), self._written(key, data) as temporary:
+            os.replace(temporary, self._path(key))
+
+    def put_if_absent(self, key: str, data: bytes) -> str | None:
+        """The new object's tag, or None when the key is taken."""
+        with translated(f"write {key}"), self._written(key, data) as temporary:
+            try:
+                os.link(temporary, self._path(key))
+            except FileExistsError:
+                return None
+            return _etag(data)
+
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
+        """The new tag, or None when the object is gone or is not the one named."""
+        with translated(f"rewrite {key}"), self._locked(key) as current:
+            if current is None or _etag(current) != etag:
+                return None
+            with self._written(key, data) as temporary:
+                os.replace(temporary, self._path(key))
+            return _etag(data)
+
+    def delete(self, key: str) -> bool:
+        """Whether an object was there to delete."""
+        with translated(f"delete {key}"), self._locked(key) as current:
+            if current is None:
+                return False
+            os.unlink(self._path(key))
+            return True
+
+    def list(self, prefix: str) -> list[str]:
+        """The keys directly below `prefix`, sorted; temporary files are not objects."""
+        with translated(f"list {prefix}"):
+            try:
+                names = os.listdir(self._path(prefix))
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+            return sorted(f"{prefix}/{n}" if prefix else n for n in names if not n.startswith(".tmp-"))
+
+    def remove_tree(self, prefix: str) -> None:
+        with translated(f"remove {prefix}"):
+            path = self._path(prefix)
+            if os.path.isdir(path):
+                shutil.rmtree(path)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+
+    @contextmanager
+    def _written(self, key: str, data: bytes) -> Iterator[str]:
+        """A complete temporary file beside `key`, gone afterwards."""
+        path = self._path(key)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        temporary = os.path.join(os.path.dirname(path), f".tmp-{new_ulid()}")
+        try:
+            with open(temporary, "xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            yield temporary
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[bytes | None]:
+        """The object's bytes while nobody else may rewrite or delete it; None when there is none."""
+        path = self._path(key)
+        while True:
+            try:
+                fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            except OSError as error:
+                if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                    yield None
+                    return
+                raise
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX)
+                if _same_file(fd, path):
+                    with os.fdopen(os.dup(fd), "rb") as file:
+                        yield file.read()
+                    return
+            finally:
+                os.close(fd)
+
+
+def _same_file(fd: int, path: str) -> bool:
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return False
+    here = os.fstat(fd)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)

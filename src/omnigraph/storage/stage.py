@@ -1,0 +1,245 @@
+"""Staged writes: files and a Lance transaction that no table version references yet.
+
+Holds at every return:
+  1. No table moved: staging writes new files only.
+  2. Each transaction is stamped with its operation, table and step, so that its landing can be recognised.
+  3. Rows that are replaced keep their stable row id and the version that created them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import lance
+import pyarrow as pa
+from lance.fragment import RowIdSequence, write_fragments
+from lance.optimize import Compaction
+
+from omnigraph.base.errors import KeyConflict
+from omnigraph.storage.failures import translated
+from omnigraph.storage.fragments import read_fragment_messages
+from omnigraph.storage.tables import Addresses, Table, TableRef
+
+OPERATION_ID = "omnigraph.operation_id"
+TABLE_KEY = "omnigraph.table_key"
+STEP = "omnigraph.step"
+RESTORE_STEP = "restore"
+
+_OP = lance.LanceOperation
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Who a transaction belongs to; travels in its properties."""
+
+    operation_id: str
+    table_key: str
+    step: str
+
+    def properties(self) -> dict[str, str]:
+        return {OPERATION_ID: self.operation_id, TABLE_KEY: self.table_key, STEP: self.step}
+
+
+@dataclass(frozen=True)
+class StagedWrite:
+    """A prepared change of one table. `versions` is how far its commit moves the table."""
+
+    ref: TableRef
+    stamp: Stamp
+    read_version: int
+    uuid: str
+    rows_after: int
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    versions: int = 1
+    transaction: Any = dataclasses.field(default=None, repr=False)
+    rewrites: tuple[Any, ...] = dataclasses.field(default=(), repr=False)
+
+
+class IndexKind(Enum):
+    BTREE = "BTREE"
+    TEXT = "INVERTED"
+    VECTOR = "IVF_FLAT"
+
+
+@dataclass(frozen=True)
+class IndexSpec:
+    """One physical index: `{column}_{kind}_idx`."""
+
+    column: str
+    kind: IndexKind
+
+    @property
+    def name(self) -> str:
+        return f"{self.column}_{self.kind.name.lower()}_idx"
+
+
+def stage_append(table: Table, rows: pa.Table, stamp: Stamp) -> StagedWrite:
+    """Insert rows whose ids are new; an id the table has is a KeyConflict."""
+    stored = table.find(rows.column("id").to_pylist(), ["id"]).column("id").to_pylist()
+    if stored:
+        raise KeyConflict(table_key=stamp.table_key, ids=tuple(sorted(stored)[:5]), count=len(stored))
+    with translated(f"write {stamp.table_key}"):
+        fragments = list(write_fragments(rows, table.dataset, mode="append"))
+    return _staged(table, stamp, _OP.Append(fragments), table.count_rows() + rows.num_rows, inserts=rows.num_rows)
+
+
+def stage_fragments(table: Table, messages: Sequence[str], rows: int, stamp: Stamp) -> StagedWrite:
+    """Adopt fragments that were written elsewhere, for example by Spark executors."""
+    fragments = read_fragment_messages(list(messages))
+    return _staged(table, stamp, _OP.Append(fragments), table.count_rows() + rows, inserts=rows)
+
+
+def stage_upsert(table: Table, rows: pa.Table, stamp: Stamp) -> StagedWrite:
+    """Replace the rows whose id is stored, insert the others."""
+    return stage_rows(table, rows, (), stamp)
+
+
+def stage_delete(table: Table, ids: Sequence[str], stamp: Stamp) -> StagedWrite:
+    return stage_rows(table, None, ids, stamp)
+
+
+def stage_delete_where(table: Table, where: str, stamp: Stamp) -> StagedWrite:
+    """Delete the rows for which the predicate is true."""
+    return _stage_removal(table, None, [], [], table.addresses_where(where), stamp)
+
+
+def stage_rows(table: Table, upserts: pa.Table | None, delete_ids: Sequence[str], stamp: Stamp) -> StagedWrite:
+    """Upserts and deletes in one operation; no id may be in both."""
+    ids: list[str] = upserts.column("id").to_pylist() if upserts is not None else []
+    found = table.addresses([*ids, *delete_ids])
+    stored = dict(zip(found.ids, found.row_ids, strict=True))
+    updated = [i for i, key in enumerate(ids) if key in stored]
+    inserted = [i for i, key in enumerate(ids) if key not in stored]
+    kept_row_ids = [stored[ids[i]] for i in updated]
+    ordered = upserts.take(updated + inserted) if upserts is not None and ids else None
+    return _stage_removal(table, ordered, kept_row_ids, inserted, found, stamp)
+
+
+def _stage_removal(
+    table: Table,
+    new_rows: pa.Table | None,
+    kept_row_ids: list[int],
+    inserted: list[int],
+    removed: Addresses,
+    stamp: Stamp,
+) -> StagedWrite:
+    """Take `removed` away and write `new_rows`, the first of which continue the rows with `kept_row_ids`."""
+    deletes = len(removed.ids) - len(kept_row_ids)
+    with translated(f"write {stamp.table_key}"):
+        gone, thinned = _thin_fragments(table, removed.row_addresses)
+        fresh = (
+            _with_row_ids(list(write_fragments(new_rows, table.dataset, mode="append")), kept_row_ids)
+            if new_rows
+            else []
+        )
+    operation = _OP.Update(
+        removed_fragment_ids=gone, updated_fragments=thinned, new_fragments=fresh, update_mode="rewrite_rows"
+    )
+    rows_after = table.count_rows() + len(inserted) - deletes
+    return _staged(
+        table, stamp, operation, rows_after, inserts=len(inserted), updates=len(kept_row_ids), deletes=deletes
+    )
+
+
+def _thin_fragments(table: Table, row_addresses: Sequence[int]) -> tuple[list[int], list[Any]]:
+    offsets: dict[int, list[int]] = {}
+    for address in row_addresses:
+        offsets.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+    gone: list[int] = []
+    thinned: list[Any] = []
+    for fragment_id, rows in sorted(offsets.items()):
+        fragment: Any = table.dataset.get_fragment(fragment_id)
+        left = fragment.delete_rows(rows)
+        if left is None:
+            gone.append(fragment_id)
+        else:
+            thinned.append(left)
+    return gone, thinned
+
+
+def _with_row_ids(fragments: list[Any], row_ids: list[int]) -> list[Any]:
+    """Give the leading rows of `fragments` the ids of the rows they replace."""
+    left = row_ids
+    for fragment in fragments:
+        mine, left = left[: fragment.physical_rows], left[fragment.physical_rows :]
+        if mine:
+            fragment.row_id_meta = RowIdSequence(mine).to_inline_metadata()
+    return fragments
+
+
+def stage_overwrite(table: Table, rows: pa.Table, stamp: Stamp) -> StagedWrite:
+    """Replace everything the table holds, possibly by nothing."""
+    before = table.count_rows()
+    with translated(f"write {stamp.table_key}"):
+        fragments = list(write_fragments(rows, table.dataset, mode="overwrite")) if rows.num_rows else []
+    operation = _OP.Overwrite(rows.schema, fragments)
+    return _staged(table, stamp, operation, rows.num_rows, inserts=rows.num_rows, deletes=before)
+
+
+def stage_create(ref: TableRef, schema: pa.Schema, stamp: Stamp) -> StagedWrite:
+    """A new empty table with stable row ids; it exists once committed."""
+    transaction = lance.Transaction(0, _OP.Overwrite(schema, []), transaction_properties=stamp.properties())
+    return StagedWrite(ref, stamp, 0, transaction.uuid, 0, transaction=transaction)
+
+
+def stage_index(table: Table, specs: Sequence[IndexSpec], stamp: Stamp) -> StagedWrite:
+    """Build indexes over all fragments; one commit makes all of them visible."""
+    fragment_ids = [f.fragment_id for f in table.dataset.get_fragments()]
+    with translated(f"index {stamp.table_key}"):
+        segments = [_segment(table, spec, fragment_ids) for spec in specs]
+    return _staged(table, stamp, _OP.CreateIndex(segments, []), table.count_rows())
+
+
+def _segment(table: Table, spec: IndexSpec, fragment_ids: list[int]) -> Any:
+    build = table.dataset.create_index_uncommitted
+    match spec.kind:
+        case IndexKind.BTREE:
+            return build(spec.column, "BTREE", name=spec.name, fragment_ids=fragment_ids)
+        case IndexKind.TEXT:
+            # A raw full-text segment stays unreadable until it went through a merge.
+            raw = build(spec.column, "INVERTED", name=spec.name, fragment_ids=fragment_ids, with_position=True)
+            return table.dataset.merge_existing_index_segments([raw])
+        case IndexKind.VECTOR:
+            partitions = max(1, round(table.count_rows() ** 0.5))
+            return build(
+                spec.column,
+                spec.kind.value,
+                name=spec.name,
+                metric="cosine",
+                num_partitions=partitions,
+                fragment_ids=fragment_ids,
+            )
+
+
+def stage_compaction(table: Table, stamp: Stamp, target_rows: int = 1_048_576) -> StagedWrite | None:
+    """Rewrite small fragments into larger ones; None when there is nothing to gain."""
+    with translated(f"compact {stamp.table_key}"):
+        plan = Compaction.plan(table.dataset, {"target_rows_per_fragment": target_rows})
+        rewrites = tuple(task.execute(table.dataset) for task in plan.tasks)
+    if not rewrites:
+        return None
+    rows = table.count_rows()
+    return StagedWrite(table.ref, stamp, table.version, "", rows, versions=2, rewrites=rewrites)
+
+
+def _staged(
+    table: Table, stamp: Stamp, operation: Any, rows_after: int, inserts: int = 0, updates: int = 0, deletes: int = 0
+) -> StagedWrite:
+    transaction = lance.Transaction(table.version, operation, transaction_properties=stamp.properties())
+    return StagedWrite(
+        table.ref,
+        stamp,
+        table.version,
+        transaction.uuid,
+        rows_after,
+        inserts,
+        updates,
+        deletes,
+        transaction=transaction,
+    )
