@@ -34,6 +34,8 @@ from omnigraph.engine.write.changes import (
     Upsert,
 )
 from omnigraph.graph import Graph, OpenMode
+from omnigraph.manifest.lineage import GraphCommit
+from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.settings import Settings
 
 __version__ = "0.1.0"
@@ -52,6 +54,7 @@ __all__ = [
     "ExpectedVersionMismatch",
     "Fragments",
     "Graph",
+    "GraphCommit",
     "GraphMoved",
     "InternalError",
     "KeyConflict",
@@ -68,6 +71,7 @@ __all__ = [
     "RecoveryRequired",
     "RowLevelCasContention",
     "Settings",
+    "Snapshot",
     "TypeCheckError",
     "Unavailable",
     "Upsert",

@@ -164,11 +164,15 @@ class Graph:
         message: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         if_commit: str | None = None,
+        view: View | None = None,
     ) -> Receipt:
-        """Commit changes of several tables (`{"node:Person": Upsert(rows)}`) as one atomic commit."""
+        """Commit changes of several tables (`{"node:Person": Upsert(rows)}`) as one atomic commit.
+
+        `view`: what the changes were prepared on; the write is refused if a table it touches has moved since.
+        """
         self.refuse_read_only()
         notes = Annotations(actor, message, metadata, if_commit)
-        return commit_plan(self._ctx, plan_changes(self.view(branch), changes, writer, notes))
+        return commit_plan(self._ctx, plan_changes(view or self.view(branch), changes, writer, notes))
 
     def refuse_read_only(self) -> None:
         if self._mode is OpenMode.READ_ONLY:

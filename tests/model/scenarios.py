@@ -46,7 +46,7 @@ DAILY = (
     Scenario(
         "lease: a read set, stale lease checks",
         (READS_NODES, ONE_TABLE),
-        Faults(takeovers=2, stale_checks=1),
+        Faults(takeovers=1, stale_checks=2),
         leased=True,
     ),
     Scenario(
@@ -108,6 +108,12 @@ LARGE = (
         leased=True,
     ),
     Scenario(
+        "lease: a read set, stale lease checks",
+        (READS_NODES, ONE_TABLE),
+        Faults(takeovers=2, stale_checks=1),
+        leased=True,
+    ),
+    Scenario(
         "lease: a read set, stale lease checks and a refresher",
         (READS_NODES, ONE_TABLE),
         Faults(takeovers=1, stale_checks=1),
@@ -130,6 +136,14 @@ EVERYTHING = Scenario(
     Faults(crashes=1, takeovers=1, lost_answers=1),
     leased=True,
     recoveries=0,
+)
+
+# The scenario that breaks without parent binding, with more trouble but no stale check.
+TRUTHFUL_CHECKS = Scenario(
+    "lease: a read set, truthful lease checks",
+    (READS_NODES, ONE_TABLE),
+    Faults(takeovers=2, lost_answers=1),
+    leased=True,
 )
 
 # For each rule, where its removal shows first.

@@ -86,7 +86,7 @@ class Faults(NamedTuple):
 
 
 class Process(NamedTuple):
-    index: int
+    place: int  # its position among the processes
     name: str  # a writer's name is its operation id
     role: str  # writer | recoverer | refresher
     step: str
@@ -176,10 +176,10 @@ def with_sidecar(state: State, sidecar: Sidecar) -> tuple[Sidecar, ...]:
 
 def act(state: State, me: Process, what: str, **shared: object) -> Step:
     """The step in which a process becomes `me` and the shared parts given change with it."""
-    processes = (*state.processes[: me.index], me, *state.processes[me.index + 1 :])
+    processes = (*state.processes[: me.place], me, *state.processes[me.place + 1 :])
     return f"{me.name}: {what}", state._replace(processes=processes, **shared)  # type: ignore[arg-type]
 
 
 def at_rest(me: Process, step: str, outcome: str = "") -> Process:
     """The process with everything forgotten that it will not use again, so that equal moments compare equal."""
-    return Process(me.index, me.name, me.role, step, me.runs, outcome=outcome)
+    return Process(me.place, me.name, me.role, step, me.runs, outcome=outcome)

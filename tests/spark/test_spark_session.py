@@ -19,6 +19,7 @@ SRC = str(Path(__file__).parents[2] / "src")
 
 CHILD = """
 import os
+import lance  # warns at every fork, which a user must not see
 from omnigraph.pipeline.session import SparkSettings, session
 spark = session(SparkSettings(master="local[2]", search_path=os.environ["PATH"], shuffle_partitions=2))
 def same(batches):

@@ -165,12 +165,23 @@ def stage_row_rewrite(
         new_rows = pa.table({"id": ordered, "n": [upserts[k] for k in ordered]}, schema=schema)
         fresh = list(write_fragments(new_rows, ds, mode="append", max_rows_per_file=rows_per_file_max))
     carry_row_ids(fresh, [row_ids[k] for k in ordered if k in row_ids])
-    return transaction(
-        ds,
-        OP.Update(
-            removed_fragment_ids=emptied, updated_fragments=thinned, new_fragments=fresh, update_mode="rewrite_rows"
-        ),
+    return transaction(ds, row_rewrite(ds, emptied, thinned, fresh))
+
+
+def row_rewrite(ds: lance.LanceDataset, emptied: list[int], thinned: list[Any], fresh: list[Any]) -> Any:
+    """Names every field as changed: a text or vector index of a field not named would claim to cover the new rows."""
+    return OP.Update(
+        removed_fragment_ids=emptied,
+        updated_fragments=thinned,
+        new_fragments=fresh,
+        fields_for_preserving_frag_bitmap=field_ids(ds.lance_schema.fields()),
+        update_mode="rewrite_rows",
     )
+
+
+def field_ids(fields: Iterable[Any]) -> list[int]:
+    """Ids of the fields and of everything nested in them."""
+    return [i for field in fields for i in (field.id(), *field_ids(field.children()))]
 
 
 def thin_fragments(ds: lance.LanceDataset, addresses: Iterable[int]) -> tuple[list[int], list[Any]]:

@@ -207,7 +207,7 @@ def test_commit_without_retries_is_still_rebased_over_compatible_commits(table, 
     assert commit(table, staged).version == table.version + 4
 
 
-def test_direct_delete_update_and_compaction_from_a_stale_handle_rebase_or_raise_plain_errors(table, schema):
+def test_direct_delete_from_a_stale_handle_over_an_overwrite_is_refused_by_a_plain_error(table, schema):
     stale = lance.dataset(table.uri, version=table.version)
     commit(table, stage_overwrite(table, "z", schema=schema))
     outcome = attempt(lambda: stale.delete("id = 'a0'"))

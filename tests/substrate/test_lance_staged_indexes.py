@@ -69,7 +69,7 @@ def publish(ds: lance.LanceDataset, *segments: Any, drop: tuple[Any, ...] = ()) 
 
 
 def search(ds: lance.LanceDataset, words: str) -> list[str]:
-    found = reopen(ds).to_table(columns=["id"], full_text_query={"columns": ["body"], "query": words})
+    found = reopen(ds).to_table(columns=["id", "_score"], full_text_query={"columns": ["body"], "query": words})
     return sorted(found["id"].to_pylist())
 
 
@@ -110,7 +110,7 @@ def test_merged_full_text_segment_is_readable_also_on_a_branch(texts):
 
 def current(ds: lance.LanceDataset, name: str) -> list[Index]:
     """The published segments of an index, in the form a CreateIndex takes them to drop: only the uuid counts."""
-    segments = [i.segments for i in reopen(ds).describe_indices() if i.name == name][0]
+    segments = next(i.segments for i in reopen(ds).describe_indices() if i.name == name)
     return [
         Index(uuid=s.uuid, name=name, fields=[0], dataset_version=0, fragment_ids=set(), index_version=0)
         for s in segments
@@ -247,6 +247,16 @@ def test_compaction_on_a_branch_keeps_a_btree_the_branch_made_its_own(fork, prep
     for key in ("a1", "new"):
         assert found_by(fork, f"id = '{key}'", indexed=True) == [key]
     assert index_names(fork) == ["id_idx"]
+
+
+def test_compaction_on_a_branch_keeps_an_inherited_full_text_index(texts):
+    publish(texts, stage_text_index(texts, "body", "body_idx"))
+    reopen(texts).create_branch("b")
+    forked = branch(texts, "b")
+    lance.write_dataset(documents({"d4": "red fox again"}), forked.uri, mode="append")
+    compact(forked)
+    assert len(fragment_ids(forked)) < 3
+    assert search(forked, "fox") == ["d0", "d1", "d4"]
 
 
 def test_main_keeps_a_readable_index_whatever_its_branch_compacted(table, fork):

@@ -17,8 +17,8 @@ from omnigraph.base.errors import Conflict, SourceError
 from omnigraph.catalog.build import compile_source
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.catalog.identity import assign
-from omnigraph.catalog.ir import SchemaIr, compact_json, shape_json, write_ir
-from omnigraph.catalog.ir_read import IrError, Members, load_json, read_ir
+from omnigraph.catalog.ir import IrError, SchemaIr, compact_json, from_json, shape_json, to_json
+from omnigraph.catalog.ir_read import Members, load_json
 
 STATE_FORMAT_VERSION = 2
 
@@ -69,7 +69,7 @@ def accept(
 ) -> AcceptedSchema:
     """The contract of a schema text: of a new graph, or following `previous`, whose ids and domain it keeps."""
     ir = assign(compile_source(source, file), previous, domain)
-    ir_json = write_ir(ir)
+    ir_json = to_json(ir)
     shape_hash = hash_bytes(shape_json(ir.catalog))
     ir_hash = hash_bytes(ir_json)
     state = SchemaState(shape_hash, ir_hash, ir.schema_identity_domain, graph_commit_id)
@@ -136,9 +136,9 @@ def read_state(data: bytes) -> SchemaState:
 
 def _read_compiled(data: bytes) -> tuple[SchemaIr, str]:
     try:
-        compiled = read_ir(data)
+        compiled = from_json(data)
         # Hashing what was read, not the bytes, lets a file that was only laid out anew still match.
-        return compiled, hash_bytes(write_ir(compiled))
+        return compiled, hash_bytes(to_json(compiled))
     except (IrError, UnicodeEncodeError) as why:
         _refuse(IR_INVALID, str(why))
 

@@ -1,4 +1,4 @@
-"""Reads the compiled schema strictly: what `write_ir` did not write is refused by name.
+"""Reads the compiled schema strictly: what `to_json` did not write is refused by name.
 
 Holds at every return: ids are unique and below the counter, lists are sorted, and every name referred to exists.
 """
@@ -27,7 +27,7 @@ from omnigraph.catalog.catalog import (
     Range,
     Unique,
 )
-from omnigraph.catalog.ir import IR_VERSION, SchemaIr
+from omnigraph.catalog.ir_write import IR_VERSION, SchemaIr
 from omnigraph.catalog.types import PropertyType, ScalarType
 
 R = TypeVar("R")
@@ -99,7 +99,7 @@ def load_json(data: bytes, what: str) -> object:
         raise IrError(f"{what} is not JSON: {why}") from None
 
 
-def read_ir(data: bytes) -> SchemaIr:
+def from_json(data: bytes) -> SchemaIr:
     members = Members.of(load_json(data, "schema IR"), "schema IR")
     version = members.take("ir_version", int)
     if version != IR_VERSION:

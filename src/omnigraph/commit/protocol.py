@@ -117,8 +117,10 @@ def _apply(plan: WritePlan) -> None:
         for number, step in enumerate(effect.steps):
             staged = _staged_now(plan, effect, step, at, number) if isinstance(step, DeferredIndex) else step
             answer = commit_staged(staged)
-            if not landed(staged, at):
-                raise answer or _NotInItsSlot(f"{effect.table_key} did not land at version {at + staged.versions}")
+            if not landed(staged, at, answer):
+                raise answer.error or _NotInItsSlot(
+                    f"{effect.table_key} did not land at version {at + staged.versions}"
+                )
             at += staged.versions
             reach(f"{plan.writer.name}.mid_phase_b")
 

@@ -48,19 +48,15 @@ class BranchState:
     log: CommitLog
     commit_count: int
     entries: Mapping[str, SubTableEntry]
+    head: GraphCommit | None
 
     @property
     def version(self) -> int:
         return self.table.version
 
     @property
-    def head(self) -> GraphCommit | None:
-        return self.log.head(self.commit_count)
-
-    @property
     def head_id(self) -> str | None:
-        head = self.head
-        return head.graph_commit_id if head else None
+        return self.head.graph_commit_id if self.head else None
 
     def commits(self) -> list[GraphCommit]:
         return self.log.upto(self.commit_count)
@@ -176,7 +172,9 @@ class ManifestStore:
         else:
             incarnation = refs[branch].incarnation or ""
         entries = tables.resolve(branch)
-        return BranchState(branch, incarnation, stamp_of(table), table, tables, log, len(log), entries)
+        return BranchState(
+            branch, incarnation, stamp_of(table), table, tables, log, len(log), entries, log.head(len(log))
+        )
 
 
 def _commit_order(row: Row) -> tuple[int, int]:
@@ -200,6 +198,7 @@ def _advanced(known: BranchState, table: Table, rows: list[Row]) -> BranchState:
         tables=tables,
         commit_count=known.commit_count + added,
         entries=entries,
+        head=known.log.head(known.commit_count + added),
     )
 
 

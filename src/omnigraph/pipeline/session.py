@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -124,7 +125,9 @@ def _gateway(conf: SparkConf, log: Path) -> Any:
     if SparkContext._gateway is not None:
         return SparkContext._gateway
     launch: Any = java_gateway.launch_gateway
-    with log.open("ab") as output:
+    with log.open("ab") as output, warnings.catch_warnings():
+        # The launcher forks only to become spark-submit at once, so Lance's warning about forks does not apply.
+        warnings.filterwarnings("ignore", message="lance is not fork-safe")
         return launch(conf, {"stdout": output, "stderr": output})
 
 

@@ -16,7 +16,7 @@ from lance.optimize import Compaction
 from omnigraph.base.errors import OmniError
 from omnigraph.storage.failures import translate, translated
 from omnigraph.storage.stage import OPERATION_ID, STEP, StagedWrite, Stamp
-from omnigraph.storage.tables import TableRef, has_version, open_table
+from omnigraph.storage.tables import Table, TableRef, has_version, open_table
 
 _log = logging.getLogger("omnigraph.storage")
 _commit = lance.LanceDataset.commit
@@ -39,39 +39,52 @@ class Slot:
         return self.readable and self.operation in _MAINTENANCE
 
 
-def commit_staged(staged: StagedWrite) -> OmniError | None:
-    """Commit once, without retries. The answer is only a hint: ask `landed` afterwards."""
+@dataclass(frozen=True)
+class Answer:
+    """What a commit call answered: a handle or an error. Only a hint; the slot decides."""
+
+    table: Table | None = None
+    error: OmniError | None = None
+
+
+def commit_staged(staged: StagedWrite) -> Answer:
+    """Commit once, without retries; ask `landed` afterwards."""
     try:
-        if staged.rewrites:
-            Compaction.commit(open_table(staged.ref, staged.read_version).dataset, list(staged.rewrites))
-        elif staged.read_version == 0:
-            _commit(staged.ref.uri, staged.transaction, max_retries=0, detached=False, enable_stable_row_ids=True)
-        else:
-            base = open_table(staged.ref, staged.read_version)
-            _commit(base.dataset, staged.transaction, max_retries=0, detached=False)
+        return Answer(_committed(staged))
     except Exception as error:
         known = translate(error, f"commit {staged.stamp.table_key}")
         if known is None:
             raise
-        return known
-    return None
+        return Answer(error=known)
 
 
-def landed(staged: StagedWrite, expected: int) -> bool:
+def _committed(staged: StagedWrite) -> Table | None:
+    if staged.read_version == 0:
+        created = _commit(staged.ref.uri, staged.transaction, max_retries=0, detached=False, enable_stable_row_ids=True)
+        return Table(staged.ref, created)
+    base = staged.table or open_table(staged.ref, staged.read_version, staged.stamp.table_key)
+    if staged.rewrites:
+        Compaction.commit(base.dataset, list(staged.rewrites))
+        return None
+    return Table(staged.ref, _commit(base.dataset, staged.transaction, max_retries=0, detached=False))
+
+
+def landed(staged: StagedWrite, expected: int, answer: Answer) -> bool:
     """Whether the slots after `expected` hold exactly this write."""
     if staged.rewrites:
         slots = [read_slot(staged.ref, expected + k) for k in range(1, staged.versions + 1)]
         return all(s is not None and s.is_maintenance and s.operation_id is None for s in slots)
-    slot = read_slot(staged.ref, expected + 1)
+    handle = answer.table if answer.table is not None and answer.table.version == expected + 1 else None
+    slot = read_slot(staged.ref, expected + 1, handle)
     return slot is not None and slot.uuid == staged.uuid
 
 
-def read_slot(ref: TableRef, version: int) -> Slot | None:
-    """What version `version` holds; None when there is no such version."""
-    if not has_version(ref, version):
+def read_slot(ref: TableRef, version: int, handle: Table | None = None) -> Slot | None:
+    """What version `version` holds; None when there is no such version. `handle`: the table opened there already."""
+    if handle is None and not has_version(ref, version):
         return None
     try:
-        table = open_table(ref, version)
+        table = handle or open_table(ref, version)
         transaction: Any = table.dataset.read_transaction(version)
     except TypeError:
         # pylance cannot hand out a rewrite that remapped an index; nothing else fails this way.

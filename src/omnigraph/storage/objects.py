@@ -124,8 +124,6 @@ class LocalObjectStore:
         try:
             with open(temporary, "xb") as file:
                 file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
             yield temporary
         finally:
             with suppress(FileNotFoundError):

@@ -57,6 +57,7 @@ class StagedWrite:
     updates: int = 0
     deletes: int = 0
     versions: int = 1
+    table: Table | None = dataclasses.field(default=None, repr=False, compare=False)
     transaction: Any = dataclasses.field(default=None, repr=False)
     rewrites: tuple[Any, ...] = dataclasses.field(default=(), repr=False)
 
@@ -225,7 +226,7 @@ def stage_compaction(table: Table, stamp: Stamp, target_rows: int = 1_048_576) -
     if not rewrites:
         return None
     rows = table.count_rows()
-    return StagedWrite(table.ref, stamp, table.version, "", rows, versions=2, rewrites=rewrites)
+    return StagedWrite(table.ref, stamp, table.version, "", rows, versions=2, table=table, rewrites=rewrites)
 
 
 def _staged(
@@ -241,5 +242,6 @@ def _staged(
         inserts,
         updates,
         deletes,
+        table=table,
         transaction=transaction,
     )

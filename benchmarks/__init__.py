@@ -1,0 +1,1 @@
+"""Ratios against the raw substrate, measured in one run."""

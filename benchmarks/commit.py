@@ -1,0 +1,154 @@
+"""What a one-row commit costs, beside the raw floor, as history grows.
+
+    python -m benchmarks.commit [--depths 10,100,1000,5000] [--tables 1,2,5]
+
+The floor is raw pylance doing the least that keeps k tables and a manifest: stage and commit one row in each table,
+then one merge_insert into a manifest table that is compacted every 50 publishes. Ours is `Graph.write` with everything
+on. Each figure is the p50 over a whole compaction cycle (50 commits), both measured alternately in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+from lance.fragment import write_fragments
+
+import omnigraph as og
+from omnigraph.manifest.rows import SCHEMA as MANIFEST_SCHEMA
+
+CYCLE = 50
+TABLES_MAX = 5
+ROW_SCHEMA = pa.schema([pa.field("id", pa.string(), nullable=False), ("age", pa.int32()), ("name", pa.string())])
+
+
+def rows(key: str) -> pa.Table:
+    return pa.table({"id": [key], "age": [1], "name": [key]}, schema=ROW_SCHEMA)
+
+
+class Floor:
+    """Raw pylance: k staged appends, k commits, one manifest merge_insert."""
+
+    def __init__(self, root: Path) -> None:
+        self.tables = [
+            lance.write_dataset(ROW_SCHEMA.empty_table(), str(root / f"t{i}"), enable_stable_row_ids=True)
+            for i in range(TABLES_MAX)
+        ]
+        self.manifest = lance.write_dataset(
+            MANIFEST_SCHEMA.empty_table(), str(root / "manifest"), enable_stable_row_ids=True
+        )
+        self.count = 0
+
+    def write(self, k: int) -> None:
+        self.count += 1
+        for i in range(k):
+            transaction = write_fragments(
+                rows(f"r{self.count}"), self.tables[i], mode="append", return_transaction=True
+            )
+            self.tables[i] = lance.LanceDataset.commit(self.tables[i], transaction, max_retries=0)
+        ids = [f"table_version:{i}@{self.count:020d}" for i in range(k)] + [f"graph_commit:after:{self.count}"]
+        n = len(ids)
+        published = pa.table(
+            {
+                "object_id": ids,
+                "object_type": ["table_version"] * n,
+                "location": ["nodes/0000000000000000"] * n,
+                "metadata": ["{" + "x" * 200 + "}"] * n,
+                "base_objects": pa.nulls(n, pa.list_(pa.string())),
+                "table_key": ["node:T"] * n,
+                "table_version": [self.count] * n,
+                "table_branch": [None] * n,
+                "row_count": [1] * n,
+            },
+            schema=MANIFEST_SCHEMA,
+        )
+        builder = self.manifest.merge_insert("object_id").when_matched_fail().when_not_matched_insert_all()
+        builder.conflict_retries(0).execute(published)
+        if self.count % CYCLE == 0:
+            self.manifest.optimize.compact_files()
+
+    def keep_small(self) -> None:
+        for table in self.tables:
+            table.optimize.compact_files()
+            table.checkout_latest()
+
+
+class Ours:
+    """The whole protocol: lock, settle, re-check, sidecar, apply, publish, clear."""
+
+    def __init__(self, root: Path) -> None:
+        schema = "\n".join(f"node T{i} {{ name: String? age: I32? }}" for i in range(TABLES_MAX))
+        self.graph = og.Graph.init(str(root), schema)
+        self.count = 0
+
+    def write(self, k: int) -> None:
+        self.count += 1
+        self.graph.write({f"node:T{i}": og.Append(rows(f"r{self.count}")) for i in range(k)})
+
+    def keep_small(self) -> None:
+        for i in range(TABLES_MAX):
+            self.graph.write({f"node:T{i}": og.Compact()})
+
+
+def p50_ms(write: Callable[[int], None], k: int) -> list[float]:
+    taken = []
+    for _ in range(CYCLE):
+        start = time.perf_counter()
+        write(k)
+        taken.append((time.perf_counter() - start) * 1000)
+    return taken
+
+
+def grow(floor: Floor, ours: Ours, depth: int) -> None:
+    """Bring both to `depth` commits, data tables compacted so that only history grows."""
+    while ours.count < depth:
+        floor.write(1)
+        ours.write(1)
+        if ours.count % 200 == 0:
+            floor.keep_small()
+            ours.keep_small()
+    floor.keep_small()
+    ours.keep_small()
+
+
+def operations(ours: Ours, k: int) -> dict[str, int]:
+    """Storage calls of one commit, as the operating system sees them."""
+    from benchmarks.syscalls import count_file_calls
+
+    return count_file_calls(lambda: ours.write(k))
+
+
+def run(depths: list[int], tables: list[int]) -> None:
+    place = Path(tempfile.mkdtemp(prefix="omnigraph-bench-"))
+    try:
+        floor, ours = Floor(place / "floor"), Ours(place / "ours")
+        print("depth  tables   floor p50   ours p50   ratio")
+        for depth in depths:
+            grow(floor, ours, depth)
+            for k in tables:
+                base = statistics.median(p50_ms(floor.write, k))
+                mine = statistics.median(p50_ms(ours.write, k))
+                floor.keep_small()
+                ours.keep_small()
+                print(f"{depth:5}  {k:6}  {base:7.2f} ms  {mine:6.2f} ms  {mine / base:5.2f}x", flush=True)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--depths", default="10,100,1000,5000")
+    parser.add_argument("--tables", default="1,2,5")
+    chosen = parser.parse_args()
+    run([int(d) for d in chosen.depths.split(",")], [int(t) for t in chosen.tables.split(",")])
+
+
+if __name__ == "__main__":
+    main()
