@@ -1,78 +1,28 @@
-"""OmniGraph: a typed property graph with branches, commits and time travel, on Lance datasets, fed by Spark."""
+"""OmniGraph: a typed property graph with branches, commits and time travel, on Lance datasets, fed by Spark.
+
+The public names live in `omnigraph.api` and are loaded when one of them is first used: a Spark executor that imports
+`omnigraph.pipeline.worker` must not load the rooms that can publish, and `omnigraph --help` must answer quickly.
+"""
 
 from __future__ import annotations
 
-from omnigraph.base.errors import (
-    BadRequest,
-    CatalogError,
-    Conflict,
-    Drift,
-    ExpectedVersionMismatch,
-    GraphMoved,
-    InternalError,
-    KeyConflict,
-    LimitExceeded,
-    NotFound,
-    OmniError,
-    ParseError,
-    PolicyDenied,
-    PreconditionFailed,
-    Reclaimed,
-    RecoveryRequired,
-    RowLevelCasContention,
-    TypeCheckError,
-    Unavailable,
-)
-from omnigraph.engine.write.changes import (
-    Append,
-    BuildIndexes,
-    Compact,
-    Delete,
-    DeleteWhere,
-    Fragments,
-    Overwrite,
-    Upsert,
-)
-from omnigraph.graph import Graph, OpenMode
-from omnigraph.manifest.lineage import GraphCommit
-from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.settings import Settings
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from omnigraph.api import *
 
 __version__ = "0.1.0"
-Omnigraph = Graph
 
-__all__ = [
-    "Append",
-    "BadRequest",
-    "BuildIndexes",
-    "CatalogError",
-    "Compact",
-    "Conflict",
-    "Delete",
-    "DeleteWhere",
-    "Drift",
-    "ExpectedVersionMismatch",
-    "Fragments",
-    "Graph",
-    "GraphCommit",
-    "GraphMoved",
-    "InternalError",
-    "KeyConflict",
-    "LimitExceeded",
-    "NotFound",
-    "OmniError",
-    "Omnigraph",
-    "OpenMode",
-    "Overwrite",
-    "ParseError",
-    "PolicyDenied",
-    "PreconditionFailed",
-    "Reclaimed",
-    "RecoveryRequired",
-    "RowLevelCasContention",
-    "Settings",
-    "Snapshot",
-    "TypeCheckError",
-    "Unavailable",
-    "Upsert",
-]
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    try:
+        return getattr(import_module("omnigraph.api"), name)
+    except AttributeError:
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return [*import_module("omnigraph.api").__all__, "__version__"]

@@ -35,6 +35,14 @@ def _conf(value: Any) -> dict[str, str]:
     return {str(k): str(v) for k, v in value.items()}
 
 
+def _graphs(value: Any) -> dict[str, str]:
+    """`name: uri` or `name: {uri: …}`; the other members of a graph belong to the server."""
+    if not isinstance(value, dict):
+        raise ValueError("expects a mapping of names to URIs")
+    uris = {str(name): graph.get("uri") if isinstance(graph, dict) else graph for name, graph in value.items()}
+    return {name: _text(uri) for name, uri in uris.items()}
+
+
 def _setting(name: str, env: str | None, default: Any, parse: Callable[[Any], Any]) -> Any:
     meta = {"name": name, "env": env, "parse": parse}
     if isinstance(default, dict):
@@ -52,14 +60,15 @@ class Settings:
     projections_max_lag: int = _setting("projections.max_lag", "OMNIGRAPH_PROJECTIONS_MAX_LAG", 16, _count)
     spark_master: str | None = _setting("spark.master", "OMNIGRAPH_SPARK_MASTER", None, _text)
     spark_conf: dict[str, str] = _setting("spark.conf", None, {}, _conf)
-    spark_java_home: str | None = _setting("spark.java_home", "JAVA_HOME", None, _text)
+    spark_java_home: str | None = _setting("spark.java_home", None, None, _text)
+    environment_java_home: str | None = _setting("spark.environment_java_home", "JAVA_HOME", None, _text)
     search_path: str = _setting("spark.search_path", "PATH", "", str)
     cli_graph: str | None = _setting("cli.graph", "OMNIGRAPH_STORE", None, _text)
     cli_branch: str = _setting("cli.branch", None, "main", _text)
     cli_actor: str | None = _setting("cli.actor", "OMNIGRAPH_ACTOR", None, _text)
     cli_format: str = _setting("cli.format", None, "table", _text)
     log_level: str = _setting("log.level", "OMNIGRAPH_LOG", "warning", _text)
-    graphs: dict[str, str] = _setting("graphs", None, {}, _conf)
+    graphs: dict[str, str] = _setting("graphs", None, {}, _graphs)
 
     @staticmethod
     def resolve(config: str | None = None, **arguments: Any) -> Settings:
@@ -99,13 +108,24 @@ def _from_file(path: str | None, required: bool) -> dict[str, Any]:
         raise BadRequest(f"settings file '{path}' cannot be read: {error}") from error
     if not isinstance(content, dict):
         raise BadRequest(f"settings file '{path}' must be a mapping")
+    if content.pop("version", 1) != 1:
+        raise BadRequest(f"{path}: version must be 1")
     by_name = {f.metadata["name"]: f for f in fields(Settings)}
     values: dict[str, Any] = {}
     for name, value in _flattened(content, set(by_name)):
         if name not in by_name:
             raise BadRequest(f"{path}: unknown setting '{name}'")
         values[by_name[name].name] = _parsed(by_name[name].metadata, value, path)
+    folder, graphs = os.path.dirname(path), values.get("graphs", {})
+    values["graphs"] = {name: _beside(folder, uri) for name, uri in graphs.items()}
+    if values.get("cli_graph") and values["cli_graph"] not in graphs:
+        values["cli_graph"] = _beside(folder, values["cli_graph"])
     return values
+
+
+def _beside(folder: str, uri: str) -> str:
+    """Relative paths of a settings file start where the file lies."""
+    return uri if "://" in uri or uri.startswith("~") else os.path.join(folder, uri)
 
 
 def _flattened(content: Mapping[str, Any], whole: set[str], prefix: str = "") -> list[tuple[str, Any]]:

@@ -111,7 +111,7 @@ def test_rewritten_row_keeps_its_id_and_creation_and_takes_the_landing_version(t
     assert 1 not in fragment_ids(table), "a fragment without rows is removed"
 
 
-@pytest.mark.parametrize("rows_per_file_max", [1, 2, 1024])
+@pytest.mark.parametrize("rows_per_file_max", [1, 1024])
 @pytest.mark.parametrize(
     "upkeep",
     [

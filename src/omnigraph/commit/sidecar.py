@@ -201,10 +201,21 @@ def _decoded(members: dict[str, Any]) -> Sidecar:
 
 def pending_sidecars(objects: ObjectStore) -> list[Sidecar]:
     """Every sidecar on disk, oldest first."""
-    found = []
+    found, unreadable = readable_sidecars(objects)
+    if unreadable:
+        raise unreadable[0]
+    return found
+
+
+def readable_sidecars(objects: ObjectStore) -> tuple[list[Sidecar], list[BadSidecar]]:
+    """For those who only look: every sidecar that can be read, and for each other one why it cannot."""
+    found, unreadable = [], []
     for key in objects.list(layout.RECOVERY_DIR):
         if key.endswith(".json"):
             stored = objects.get(key)
             if stored is not None:
-                found.append(decode(key, stored.data))
-    return found
+                try:
+                    found.append(decode(key, stored.data))
+                except BadSidecar as error:
+                    unreadable.append(error)
+    return found, unreadable

@@ -8,7 +8,7 @@ from omnigraph.base.errors import BadRequest
 from omnigraph.base.ids import is_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery.audit import DISCARDED, RecoveryRecord, recorded
-from omnigraph.commit.sidecar import Sidecar, pending_sidecars
+from omnigraph.commit.sidecar import BadSidecar, Sidecar, readable_sidecars
 from omnigraph.manifest import layout
 from omnigraph.manifest.lineage import GraphCommit
 
@@ -28,6 +28,7 @@ class Recoveries:
 
     pending: tuple[Sidecar, ...]
     records: tuple[RecoveryRecord, ...]
+    unreadable: tuple[BadSidecar, ...] = ()
 
 
 def outcome_of(ctx: CommitContext, operation_id: str) -> OperationOutcome:
@@ -48,4 +49,5 @@ def outcome_of(ctx: CommitContext, operation_id: str) -> OperationOutcome:
 
 
 def recoveries(ctx: CommitContext) -> Recoveries:
-    return Recoveries(tuple(pending_sidecars(ctx.objects)), tuple(recorded(ctx.root.uri)))
+    pending, unreadable = readable_sidecars(ctx.objects)
+    return Recoveries(tuple(pending), tuple(recorded(ctx.root.uri)), tuple(unreadable))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
 from omnigraph.commit.recovery.audit import RecoveryRecord, recorded
-from omnigraph.commit.sidecar import Sidecar, pending_sidecars
+from omnigraph.commit.sidecar import BadSidecar, Sidecar, readable_sidecars
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.projections import projected_ids
 from omnigraph.manifest.store import branch_name
@@ -45,12 +45,14 @@ class GraphStatus:
     branches: tuple[BranchStatus, ...]
     pending: tuple[Sidecar, ...]
     last_recovery: RecoveryRecord | None
+    unreadable: tuple[BadSidecar, ...] = ()
 
 
 def read_status(ctx: CommitContext) -> GraphStatus:
     branches = tuple(_branch(ctx, branch_name(label)) for label in visible_branches(ctx.manifest))
     done = recorded(ctx.root.uri)
-    return GraphStatus(ctx.root.uri, branches, tuple(pending_sidecars(ctx.objects)), done[0] if done else None)
+    pending, unreadable = readable_sidecars(ctx.objects)
+    return GraphStatus(ctx.root.uri, branches, tuple(pending), done[0] if done else None, tuple(unreadable))
 
 
 def _branch(ctx: CommitContext, branch: str | None) -> BranchStatus:

@@ -42,12 +42,14 @@ class GraphCommit:
         return (self.manifest_version, self.created_at, self.graph_commit_id)
 
 
-def commit_from_row(row: Row, branch: str | None) -> GraphCommit:
+def commit_from_row(row: Row, origin: Origin) -> GraphCommit:
     stamp = orjson.loads(row.metadata)
+    # A migrated row was written later, and perhaps on another branch, than the commit it speaks of.
+    version = stamp.get("manifest_version", row.created_at_version)
     return GraphCommit(
         graph_commit_id=stamp["graph_commit_id"],
-        manifest_branch=branch,
-        manifest_version=stamp.get("manifest_version", row.created_at_version),
+        manifest_branch=origin.branch_at(version),
+        manifest_version=version,
         parent_commit_id=stamp.get("parent_commit_id"),
         merged_parent_commit_id=stamp.get("merged_parent_commit_id"),
         actor_id=stamp.get("actor_id"),
@@ -106,4 +108,4 @@ class CommitLog:
             yield self._decode(row)
 
     def _decode(self, row: Row) -> GraphCommit:
-        return commit_from_row(row, self._origin.branch_at(row.created_at_version))
+        return commit_from_row(row, self._origin)

@@ -9,9 +9,10 @@ Holds at every return:
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import replace
 
-from omnigraph.base.errors import Conflict
+from omnigraph.base.errors import Conflict, NotFound
 from omnigraph.manifest import layout
 from omnigraph.manifest.legacy import legacy_commit_rows
 from omnigraph.manifest.rows import (
@@ -22,6 +23,7 @@ from omnigraph.manifest.rows import (
     to_arrow,
 )
 from omnigraph.manifest.store import BranchState, ManifestStore
+from omnigraph.storage.failures import CommitLost
 from omnigraph.storage.ledger import append_if_head, set_field_metadata, set_schema_metadata
 from omnigraph.storage.refs import delete_branch
 
@@ -35,16 +37,24 @@ def migrate_internal_schema(manifest: ManifestStore, branch: str | None) -> Bran
         refuse_without_row_ids(state)
     while state.stamp < INTERNAL_MANIFEST_SCHEMA_VERSION:
         _log.info("migrating __manifest of branch %s from v%d", branch or "main", state.stamp)
-        match state.stamp:
-            case 1:
-                _annotate_primary_key(state)
-            case 2:
-                _sweep_run_branches(manifest)
-            case 3:
-                _add_commit_rows(manifest, state)
-        _stamp(manifest, branch, state.stamp + 1)
+        try:
+            _step(manifest, state)
+            _stamp(manifest, branch, state.stamp + 1)
+        except CommitLost as error:
+            _log.info("somebody else changed __manifest meanwhile, looking again: %s", error)
+        manifest.forget(branch)
         state = manifest.state(branch)
     return state
+
+
+def _step(manifest: ManifestStore, state: BranchState) -> None:
+    match state.stamp:
+        case 1:
+            _annotate_primary_key(state)
+        case 2:
+            _sweep_run_branches(manifest)
+        case 3:
+            _add_commit_rows(manifest, state)
 
 
 def refuse_without_row_ids(state: BranchState) -> None:
@@ -64,7 +74,9 @@ def _annotate_primary_key(state: BranchState) -> None:
 def _sweep_run_branches(manifest: ManifestStore) -> None:
     for name in manifest.branches():
         if name.startswith(layout.LEGACY_RUN_PREFIX):
-            delete_branch(manifest.ref(), name)
+            # Somebody else who migrates may have removed it between the listing and now.
+            with suppress(NotFound):
+                delete_branch(manifest.ref(), name)
 
 
 def _add_commit_rows(manifest: ManifestStore, state: BranchState) -> None:
@@ -77,6 +89,8 @@ def _add_commit_rows(manifest: ManifestStore, state: BranchState) -> None:
 
 
 def _stamp(manifest: ManifestStore, branch: str | None, version: int) -> None:
+    """Raise the stamp, never lower it: Lance refuses a stamp on a handle older than another one."""
     manifest.forget(branch)
-    set_schema_metadata(manifest.state(branch).table, {STAMP_KEY: str(version)})
-    manifest.forget(branch)
+    state = manifest.state(branch)
+    if state.stamp < version:
+        set_schema_metadata(state.table, {STAMP_KEY: str(version)})

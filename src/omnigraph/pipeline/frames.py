@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,13 +20,17 @@ from omnigraph.settings import Settings
 
 
 def spark_session(settings: Settings) -> SparkSession:
-    """The active session, or one of our own as the settings say."""
+    """The active session, or one of our own as the settings say.
+
+    A Java home from the environment is only looked at first; where it is too old, the bundled Java serves.
+    """
+    home = settings.environment_java_home
     return session(
         SparkSettings(
             master=settings.spark_master or "local[*]",
             conf=settings.spark_conf,
             java_home=settings.spark_java_home,
-            search_path=settings.search_path,
+            search_path=os.pathsep.join([*([f"{home}/bin"] if home else []), settings.search_path]),
         )
     )
 

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from omnigraph.base.errors import BadRequest
 
+# Beyond this many ids a scan of the id column beats a filter that names them.
+LOOKUP_BY_FILTER_MAX = 1000
+
 
 def sql_string(value: str) -> str:
     """A string literal that means exactly `value`."""

@@ -18,10 +18,9 @@ from lance.dataset import Session
 
 from omnigraph.base.errors import Reclaimed
 from omnigraph.storage.failures import Unreadable, translated
-from omnigraph.storage.predicates import id_in
+from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, id_in
 
 _MAX_VERSION = (1 << 64) - 1
-_LOOKUP_BY_FILTER_MAX = 1000
 _session: Any = Session()
 
 
@@ -89,7 +88,7 @@ class Table:
 
     def find(self, ids: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
         """The stored rows with these ids, in no particular order."""
-        if len(ids) <= _LOOKUP_BY_FILTER_MAX:
+        if len(ids) <= LOOKUP_BY_FILTER_MAX:
             return self.read(columns, id_in(ids)) if ids else self.read(columns, "false")
         wanted = pa.array(ids, pa.string())
         names = list(columns) if columns else self.schema.names

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.base.errors import InternalError, OmniError
+from omnigraph.base.errors import InternalError, KeyConflict, OmniError
 from omnigraph.pipeline.worker.conform import conform
-from omnigraph.storage.fragments import fragment_row_count, write_fragment_messages
+from omnigraph.storage.fragments import fragment_row_count, stored_ids, write_fragment_messages
 
 # The answer of one partition, in Spark's words and in Arrow's.
 ANSWER_COLUMNS = "table_key string, fragments array<string>, rows bigint, id_hash_sum bigint, refusal binary"
@@ -47,6 +47,7 @@ class FragmentTarget:
     version: int | None
     schema: pa.Schema
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    has_rows: bool = True
 
     def __reduce__(self) -> tuple[Any, ...]:
         options = None if self.storage_options is None else dict(self.storage_options)
@@ -56,13 +57,14 @@ class FragmentTarget:
             self.version,
             self.schema.serialize().to_pybytes(),
             options,
+            self.has_rows,
         )
 
 
 def _rebuild(
-    table_key: str, dataset_uri: str, version: int | None, schema: bytes, options: dict[str, str] | None
+    table_key: str, uri: str, version: int | None, schema: bytes, options: dict[str, str] | None, has_rows: bool
 ) -> FragmentTarget:
-    return FragmentTarget(table_key, dataset_uri, version, pa.ipc.read_schema(pa.py_buffer(schema)), options)
+    return FragmentTarget(table_key, uri, version, pa.ipc.read_schema(pa.py_buffer(schema)), options, has_rows)
 
 
 class _Conformed:
@@ -84,11 +86,22 @@ class _Conformed:
                 continue
             try:
                 conformed = conform(self._without_hash(batch), self._target.schema, self._target.table_key)
+                self._refuse_stored(conformed.column("id").to_pylist())
             except OmniError as error:
                 self.refusal = error
                 raise
             self.rows += batch.num_rows
             yield conformed
+
+    def _refuse_stored(self, ids: list[str]) -> None:
+        """An insert is strict: an id the table has at this version is refused where it is met."""
+        target = self._target
+        if not target.has_rows:
+            return
+        options = None if target.storage_options is None else dict(target.storage_options)
+        stored = stored_ids(target.dataset_uri, target.version, ids, options)
+        if stored:
+            raise KeyConflict(table_key=target.table_key, ids=tuple(stored[:5]), count=len(stored))
 
     def _without_hash(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if ID_HASH not in batch.schema.names:

@@ -1,0 +1,115 @@
+"""Errors become text, exit codes and HTTP-style bodies here; one table for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import typer
+
+from omnigraph.base.errors import (
+    ExpectedVersionMismatch,
+    GraphMoved,
+    KeyConflict,
+    Kind,
+    OmniError,
+    PreconditionFailed,
+)
+from omnigraph.base.ids import new_ulid
+
+EXIT_USAGE = 2
+EXIT_INTERNAL = 70
+EXIT_CODES: Mapping[Kind, int] = {
+    Kind.BAD_INPUT: 1,
+    Kind.NOT_FOUND: 1,
+    Kind.RECLAIMED: 1,
+    Kind.DENIED: 1,
+    Kind.CONFLICT: 3,
+    Kind.PRECONDITION: 4,
+    Kind.IN_DOUBT: 5,
+    Kind.UNAVAILABLE: 6,
+    Kind.LIMIT: 7,
+    Kind.INTERNAL: EXIT_INTERNAL,
+}
+# A body names the codes of the HTTP interface, of which there are fewer than errors.
+BODY_CODES: Mapping[Kind, str] = {
+    Kind.BAD_INPUT: "bad_request",
+    Kind.NOT_FOUND: "not_found",
+    Kind.RECLAIMED: "reclaimed",
+    Kind.DENIED: "forbidden",
+    Kind.CONFLICT: "conflict",
+    Kind.PRECONDITION: "precondition_failed",
+    Kind.IN_DOUBT: "recovery_required",
+    Kind.UNAVAILABLE: "unavailable",
+    Kind.LIMIT: "limit_exceeded",
+    Kind.INTERNAL: "internal",
+}
+_OWN_BODY_CODES = ("drift",)
+_NESTED: Mapping[type[OmniError], tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    ExpectedVersionMismatch: ("manifest_conflict", dict),
+    KeyConflict: ("key_conflict", lambda d: {"table_key": d["table_key"], "id": next(iter(d["ids"]), None), **d}),
+    GraphMoved: ("graph_moved", dict),
+    PreconditionFailed: ("precondition_failure", dict),
+}
+
+
+class UsageMistake(typer.TyperException):
+    """The words on the line do not fit together; nothing was looked at yet."""
+
+    exit_code = EXIT_USAGE
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.hint = hint
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a command failed, in every form it is told."""
+
+    exit_code: int
+    text: str
+    hint: str = ""
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_usage(self) -> bool:
+        return self.exit_code == EXIT_USAGE
+
+
+def failure_of(error: BaseException) -> Failure:
+    """What to tell about any exception that ended a command."""
+    if isinstance(error, typer.TyperException):
+        return _usage(error)
+    if isinstance(error, OmniError) and error.kind is not Kind.INTERNAL:
+        text = error.describe()
+        return Failure(EXIT_CODES[error.kind], text, error.hint, {"error": text, **_coded(error)})
+    return _bug(error)
+
+
+def _usage(error: typer.TyperException) -> Failure:
+    text = error.format_message()
+    hint = getattr(error, "hint", "")
+    context = getattr(error, "ctx", None)
+    if not hint and context is not None:
+        hint = f"See {context.command_path} --help."
+    return Failure(error.exit_code, text, hint, {"error": text, "code": "bad_request"})
+
+
+def _coded(error: OmniError) -> dict[str, Any]:
+    code = error.code if error.code in _OWN_BODY_CODES else BODY_CODES[error.kind]
+    details = error.details()
+    for kind, (member, shape) in _NESTED.items():
+        if isinstance(error, kind):
+            return {"code": code, member: shape(details)}
+    return {"code": code, **{name: value for name, value in details.items() if value is not None}}
+
+
+def _bug(error: BaseException) -> Failure:
+    error_id = new_ulid()
+    said = str(error).strip().splitlines()
+    what = type(error).__name__ + (f": {said[0]}" if said else "")
+    text = f"internal error {error_id}: {what} (run again with --debug to see where)"
+    body = {"error": f"internal error: {what}", "code": "internal", "error_id": error_id}
+    return Failure(EXIT_INTERNAL, text, "", body)

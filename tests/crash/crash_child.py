@@ -1,0 +1,68 @@
+"""One life of a process: it takes one order, writes to a graph or opens it, and usually dies at an armed point.
+
+Run as a program by `crash_children`. What it says on its standard output survives its death.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+
+class _WithoutPandas:
+    """pyarrow looks for pandas, finds it slowly, and does without: half of the time to start."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
+        if name.partition(".")[0] == "pandas":
+            raise ModuleNotFoundError(name, name=name)
+        return None
+
+
+def say(*words: str) -> None:
+    os.write(1, (" ".join(words) + "\n").encode())
+
+
+def write(order: dict[str, Any]) -> None:
+    graph = Graph.open(order["path"])
+    plan = plan_of(graph, EFFECTS[order["effect"]], order["tables"], order["operation_id"])
+    say("planned", plan.graph_commit_id)
+    receipt = commit_plan(graph.context, plan)
+    say("acknowledged", receipt.graph_commit_id)
+
+
+def write_for_ever(order: dict[str, Any]) -> None:
+    """Give the row p0 of every table the number of the write, compact now and then, until somebody kills us."""
+    graph = Graph.open(order["path"])
+    for number in range(1, 1_000_000):
+        say("begun", str(number))
+        graph.write({t: Upsert(rows_of(t, ["p0"], "loop", number)) for t in TABLES}, writer=MUTATION)
+        say("acknowledged", str(number))
+        if number % 3 == 0:
+            graph.write({t: Compact() for t in TABLES}, writer=OPTIMIZE)
+
+
+def main() -> None:
+    order = json.loads(sys.stdin.readline())
+    die = failpoints.kill_now if order["how"] == "kill" else failpoints.exit_now
+    if order.get("fail_at"):
+        failpoints.arm(order["fail_at"], failpoints.fail)
+    failpoints.arm(order["die_at"], die, order.get("skip", 0))
+    {"write": write, "loop": write_for_ever, "open": lambda o: Graph.open(o["path"])}[order["does"]](order)
+    failpoints.reach("the_end")
+
+
+if __name__ == "__main__":
+    sys.meta_path.insert(0, _WithoutPandas())  # type: ignore[arg-type]
+    from crash_world import EFFECTS, TABLES, plan_of, rows_of
+
+    from omnigraph.base import failpoints
+    from omnigraph.commit.plan import MUTATION, OPTIMIZE
+    from omnigraph.commit.protocol import commit_plan
+    from omnigraph.engine.write.changes import Compact, Upsert
+    from omnigraph.graph import Graph
+
+    main()

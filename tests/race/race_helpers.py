@@ -1,0 +1,167 @@
+"""Writers and readers that run in processes of their own, and the log each keeps of what it was told.
+
+Workers live here, not in the test modules, because spawned processes import them by name.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph import Append, Conflict, Graph, KeyConflict, Settings, Upsert
+from omnigraph.storage.tables import TableRef, open_table
+
+SCHEMA = "".join(f"node {name} {{\n  name: String @key\n}}\n" for name in ("Left", "Right", *"ABCDEFGH"))
+TABLES = ("node:Left", "node:Right")
+WRITERS = 8
+TRIES_MAX = 2000
+
+_start: Any = None
+_stop: Any = None
+
+
+def enter_pool(start: Any, stop: Any) -> None:
+    """Give a pool process the barrier all writers start at and the event that ends the readers."""
+    global _start, _stop
+    _start, _stop = start, stop
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a writer was told about one write: the commit that holds it, or a refusal."""
+
+    key: str
+    tables: list[str]
+    commit_id: str | None = None
+    version: int | None = None
+    tries: int = 1
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a reader saw: how often it looked, how many states, and what was wrong with them."""
+
+    looks: int
+    states: int
+    wrong: list[str]
+
+
+class AckLog:
+    """One durable line per answer; a line is whole or it was never told."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+
+    def note(self, told: Told) -> None:
+        with open(self.path, "ab") as file:
+            file.write(json.dumps(asdict(told)).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def answers(self) -> list[Told]:
+        if not os.path.exists(self.path):
+            return []
+        lines = Path(self.path).read_bytes().split(b"\n")[:-1]
+        return [Told(**json.loads(line)) for line in lines]
+
+
+def tables_of(shape: str, writer: int) -> tuple[str, ...]:
+    match shape:
+        case "one table":
+            return TABLES[:1]
+        case "own table":
+            return (f"node:{'ABCDEFGH'[writer]}",)
+        case "two tables":
+            return TABLES
+    raise AssertionError(shape)
+
+
+def rows(*keys: str) -> pa.Table:
+    return pa.table({"id": list(keys), "name": list(keys)})
+
+
+def write_many(
+    uri: str, writer: int, keys: list[str], shape: str, compact_fragments: int = 50, tries_max: int = TRIES_MAX
+) -> list[Told]:
+    """Each key once into every table of the shape, planned anew after each lost race."""
+    graph = Graph.open(uri, settings=Settings(manifest_compact_fragments=compact_fragments))
+    tables = tables_of(shape, writer)
+    _start.wait(60)
+    told = [write_one(graph, key, tables, tries_max) for key in keys]
+    graph.close()
+    return told
+
+
+def write_one(graph: Graph, key: str, tables: Iterable[str], tries_max: int = TRIES_MAX) -> Told:
+    names = list(tables)
+    for tries in range(1, tries_max + 1):
+        try:
+            receipt = graph.write({t: Upsert(rows(key)) for t in names}, message=key)
+        except Conflict:
+            continue
+        return Told(key, names, receipt.graph_commit_id, receipt.graph_version, tries)
+    return Told(key, names, tries=tries_max)
+
+
+def insert_same(uri: str, writer: int, keys: list[str]) -> list[Told]:
+    """Strict inserts of keys every other writer inserts too; a key somebody has is a refusal."""
+    graph = Graph.open(uri)
+    _start.wait(60)
+    told = []
+    for key in keys:
+        told.append(insert_one(graph, key, f"{writer}"))
+    return told
+
+
+def insert_one(graph: Graph, key: str, name: str) -> Told:
+    table = pa.table({"id": [key], "name": [name]})
+    for tries in range(1, TRIES_MAX + 1):
+        try:
+            receipt = graph.write({"node:Left": Append(table)})
+        except KeyConflict:
+            return Told(key, ["node:Left"], tries=tries)
+        except Conflict:
+            continue
+        return Told(key, ["node:Left"], receipt.graph_commit_id, receipt.graph_version, tries)
+    raise AssertionError(f"{key} was neither accepted nor refused")
+
+
+def watch_pairs(uri: str) -> Seen:
+    """Look until told to stop: one handle, each look at exactly one snapshot of both tables."""
+    graph = Graph.open(uri, "r")
+    looks, versions, wrong = 0, [0], []
+    while not _stop.is_set() and len(wrong) < 5:
+        looks += 1
+        snapshot = graph.snapshot()
+        if snapshot.version < versions[-1]:
+            wrong.append(f"version went back from {versions[-1]} to {snapshot.version}")
+        if snapshot.version == versions[-1]:
+            continue
+        versions.append(snapshot.version)
+        left, right = (read_at(uri, snapshot, table) for table in TABLES)
+        if left != right:
+            wrong.append(f"version {snapshot.version}: {sorted(set(left) ^ set(right))} in one table only")
+        counts = [snapshot.tables[t].row_count for t in TABLES]
+        if counts != [len(left), len(right)]:
+            wrong.append(f"version {snapshot.version}: pinned {counts} rows, found {len(left)} and {len(right)}")
+    return Seen(looks, len(versions) - 1, wrong)
+
+
+def read_at(uri: str, snapshot: Any, table_key: str) -> list[str]:
+    entry = snapshot.tables[table_key]
+    ref = TableRef(uri, entry.location, entry.table_branch)
+    return sorted(open_table(ref, entry.table_version, table_key).read(["id"]).column("id").to_pylist())
+
+
+def write_until_done(uri: str, keys: list[str], log: str, compact_fragments: int) -> None:
+    """A writer that may be killed anywhere: it goes on after the last answer it noted."""
+    acks = AckLog(log)
+    done = {told.key for told in acks.answers()}
+    graph = Graph.open(uri, settings=Settings(manifest_compact_fragments=compact_fragments))
+    for key in keys:
+        if key not in done:
+            acks.note(write_one(graph, key, TABLES))
