@@ -25,6 +25,7 @@ class Rows:
     target: Mapping[str, str]
     columns: tuple[str, ...]
     rows: Sequence[tuple[Any, ...]]
+    arrow_types: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
@@ -154,8 +155,9 @@ def _jsonl(result: Rows) -> Iterator[str]:
 def _arrow(result: Rows) -> bytes:
     import pyarrow as pa
 
-    columns = {name: [row[i] for row in result.rows] for i, name in enumerate(result.columns)}
-    table = pa.table(columns)
+    types = [pa.type_for_alias(alias) for alias in result.arrow_types]
+    columns = [pa.array([row[i] for row in result.rows], type_) for i, type_ in enumerate(types)]
+    table = pa.table(dict(zip(result.columns, columns, strict=True)))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

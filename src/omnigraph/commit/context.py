@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from omnigraph.base.errors import OmniError
 from omnigraph.commit.locks import BranchLocks
 from omnigraph.manifest.projections import Projections
 from omnigraph.manifest.publisher import ManifestBatchPublisher
@@ -54,5 +53,5 @@ class CommitContext:
             if self.projections.lag(state) >= self.settings.projections_max_lag:
                 self.projections.catch_up(state)
             compact_manifest(self.manifest, state, self.settings.manifest_compact_fragments)
-        except OmniError as error:
+        except Exception as error:
             _log.warning("housekeeping after a commit failed: %s", error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,23 +83,25 @@ class CommitLog:
         self._rows = list(rows)
         self._decoded: list[GraphCommit] = []
         self._origin = origin
+        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def extended_to(self, length: int, rows: Iterable[Row]) -> None:
-        """Add the rows that follow the first `length`; another thread may have added them already."""
-        if len(self._rows) == length:
-            self._rows.extend(rows)
+        """Add the rows that follow the first `length`; another thread may have added some of them already."""
+        with self._lock:
+            self._rows.extend(list(rows)[len(self._rows) - length :])
 
     def head(self, length: int) -> GraphCommit | None:
         return self._decode(self._rows[length - 1]) if length else None
 
     def upto(self, length: int) -> list[GraphCommit]:
         """The first `length` commits, decoded."""
-        while len(self._decoded) < length:
-            self._decoded.append(self._decode(self._rows[len(self._decoded)]))
-        return self._decoded[:length]
+        with self._lock:
+            while len(self._decoded) < length:
+                self._decoded.append(self._decode(self._rows[len(self._decoded)]))
+            return self._decoded[:length]
 
     def since(self, length: int, version: int) -> Iterator[GraphCommit]:
         """Commits published after manifest version `version`, newest first."""

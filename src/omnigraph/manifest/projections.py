@@ -10,7 +10,6 @@ import threading
 
 import pyarrow as pa
 
-from omnigraph.base.errors import OmniError
 from omnigraph.manifest import layout
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.store import BranchState
@@ -53,7 +52,7 @@ class Projections:
                 return
             try:
                 self._catch_up(state)
-            except OmniError as error:
+            except Exception as error:
                 _log.warning("commit tables were not brought up to date: %s", error)
 
     def _catch_up(self, state: BranchState) -> None:

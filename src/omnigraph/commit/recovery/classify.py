@@ -78,22 +78,21 @@ def _landed(table: TableObservation, kind: WriterKind, operation_id: str) -> boo
     if table.head < table.planned:
         return False
     if kind.is_loose:
-        return all(_is_ours(table.slots[v], table, kind, operation_id) for v in planned)
+        return all(_is_ours(table.slots.get(v), table, kind, operation_id) for v in planned)
     if not table.transactions:
         # A sidecar without recorded uuids: the version rules alone decide.
         return table.head == table.planned
-    return all(table.slots[v].uuid == uuid for v, uuid in zip(planned, table.transactions, strict=False)) and len(
-        table.transactions
-    ) == len(planned)
+    held = [slot.uuid if (slot := table.slots.get(v)) else None for v in planned]
+    return held == list(table.transactions)
 
 
 def _all_ours(table: TableObservation, kind: WriterKind, operation_id: str) -> bool:
     return all(_is_ours(s, table, kind, operation_id) for s in table.slots.values())
 
 
-def _is_ours(slot: Slot, table: TableObservation, kind: WriterKind, operation_id: str) -> bool:
+def _is_ours(slot: Slot | None, table: TableObservation, kind: WriterKind, operation_id: str) -> bool:
     """A restore is never ours to roll forward."""
-    if slot.step == RESTORE_STEP or slot.operation == "Restore":
+    if slot is None or slot.step == RESTORE_STEP or slot.operation == "Restore":
         return False
     if slot.uuid in table.transactions or slot.operation_id == operation_id:
         return True

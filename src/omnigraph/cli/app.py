@@ -1,0 +1,30 @@
+"""The tree of commands."""
+
+from __future__ import annotations
+
+import typer
+
+from omnigraph.cli.command import epilog, root_options
+from omnigraph.cli.commands import commit, init, recovery, schema, snapshot, status, version
+
+_EXAMPLES = (
+    "omnigraph init ./library --schema schema.pg",
+    "omnigraph snapshot ./library",
+    "omnigraph commit list --store ./library",
+)
+
+
+def _assembled() -> typer.Typer:
+    app = typer.Typer(
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
+    for family in (init, snapshot, commit, schema, status, recovery, version):
+        family.add_to(app)
+    return app
+
+
+app = _assembled()

@@ -1,0 +1,175 @@
+"""How a command is declared: its own parameters in its signature, the shared ones added here."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from omnigraph.base.errors import BadRequest
+from omnigraph.cli.address import graph_uri
+from omnigraph.cli.formats import JSON, TEXT_FORMATS, chosen_format
+from omnigraph.cli.output import say
+from omnigraph.cli.told import Told
+from omnigraph.settings import Settings
+
+if TYPE_CHECKING:
+    from omnigraph.graph import Graph
+
+UriArgument = Annotated[str | None, typer.Argument(metavar="[URI]", help="The graph; --store does the same.")]
+BranchOption = Annotated[str | None, typer.Option("--branch", "-b", metavar="B", help="Branch; default main.")]
+
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+
+
+class Run:
+    """One run of a command: which graph, which format, how loud."""
+
+    def __init__(self, verb: str, told: Told, shared: dict[str, Any], formats: Sequence[str]) -> None:
+        self.verb = verb
+        self.told = told
+        self._shared = shared
+        default = self.settings.cli_format if "config" in shared else formats[0]
+        self.format = chosen_format(shared["json"], shared["format"], default, formats)
+        told.json = self.format == JSON
+
+    @cached_property
+    def settings(self) -> Settings:
+        settings = Settings.resolve(config=self._shared.get("config"))
+        _log_to_stderr(self.told, settings.log_level)
+        return settings
+
+    def uri(self, positional: str | None = None) -> str:
+        """The graph this run is about, as the user would name it."""
+        return graph_uri(self.verb, positional, self._shared.get("store"), self.settings)
+
+    def read(self, positional: str | None = None) -> Graph:
+        """The graph, open for reading: nothing on disk changes."""
+        uri = self.uri(positional)
+        from omnigraph.graph import Graph, OpenMode
+
+        return Graph.open(uri, OpenMode.READ_ONLY, settings=self.settings)
+
+    def branch(self, given: str | None) -> str:
+        return given if given is not None else self.settings.cli_branch
+
+    def note(self, text: str) -> None:
+        """A remark on stderr, unless the user asked for quiet."""
+        if not self.told.quiet:
+            say(text)
+
+    def announce(self, uri: str) -> None:
+        """Every write says first what it is about to change."""
+        self.note(f"omnigraph {self.verb} → {uri}")
+
+
+def command(
+    app: typer.Typer,
+    name: str,
+    *,
+    examples: Sequence[str],
+    formats: Sequence[str] = TEXT_FORMATS,
+    needs_graph: bool = True,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register `function(run, …)` as a command; its docstring is the help."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        shared = _shared_parameters(formats, needs_graph)
+        names = [p.name for p in shared]
+
+        def called(ctx: typer.Context, **given: Any) -> None:
+            mine = {n: given.pop(n) for n in names}
+            told = _told(ctx)
+            _hear(told, mine["quiet"], mine["verbose"], mine["debug"])
+            verb = ctx.command_path.partition(" ")[2]
+            function(Run(verb, told, mine, formats), **given)
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        parameters = [context, *(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *shared]
+        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        called.__annotations__ = {p.name: p.annotation for p in parameters}
+        app.command(name, help=inspect.getdoc(function), epilog=epilog(examples))(called)
+        return function
+
+    return register
+
+
+def epilog(examples: Sequence[str]) -> str:
+    """The end of a help text. The mark `\\b` keeps its lines as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+
+
+def root_options(
+    ctx: typer.Context,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens, on stderr.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
+) -> None:
+    """A typed property graph with branches, commits and time travel."""
+    from omnigraph.cli.commands.version import put_version
+
+    _hear(_told(ctx), quiet, verbose, debug)
+    if version:
+        put_version()
+        raise typer.Exit(0)
+    help_if_no_command(ctx)
+
+
+def help_if_no_command(ctx: typer.Context) -> None:
+    """A command group alone is half a sentence: show what could follow."""
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help())
+        raise typer.Exit(2)
+
+
+def _told(ctx: typer.Context) -> Told:
+    return ctx.obj if isinstance(ctx.obj, Told) else Told()
+
+
+def _hear(told: Told, quiet: bool, verbose: bool, debug: bool) -> None:
+    told.quiet, told.verbose, told.debug = told.quiet or quiet, told.verbose or verbose, told.debug or debug
+
+
+def _shared_parameters(formats: Sequence[str], needs_graph: bool) -> list[inspect.Parameter]:
+    options: list[tuple[str, Any, Any]] = []
+    if needs_graph:
+        options += [
+            ("store", str | None, typer.Option("--store", "-s", metavar="URI", help="The graph: a directory or name.")),
+            (
+                "config",
+                str | None,
+                typer.Option("--config", metavar="FILE", help="Settings; default ./omnigraph.yaml."),
+            ),
+        ]
+    options += [
+        ("json", bool, typer.Option("--json", help="Same as --format json.")),
+        ("format", str | None, typer.Option("--format", metavar="|".join(formats), help="How to print the result.")),
+        ("quiet", bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")),
+        ("verbose", bool, typer.Option("--verbose", "-v", help="Log what happens, on stderr.")),
+        ("debug", bool, typer.Option("--debug", help="Show where an error came from.")),
+    ]
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=Annotated[kind, option],
+            default=False if kind is bool else None,
+        )
+        for name, kind, option in options
+    ]
+
+
+def _log_to_stderr(told: Told, level: str) -> None:
+    if level.lower() not in _LEVELS:
+        raise BadRequest(f"log level '{level}' is unknown", f"Use one of {', '.join(_LEVELS)}.")
+    log = logging.getLogger("omnigraph")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("level=%(levelname)s logger=%(name)s %(message)s"))
+    log.handlers = [handler]
+    log.setLevel("INFO" if told.verbose else "ERROR" if told.quiet else level.upper())

@@ -1,0 +1,1 @@
+"""One file for each family of commands; each has `add_to(app)`."""

@@ -1,0 +1,58 @@
+"""`omnigraph init`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from omnigraph.base.errors import BadRequest, NotFound, SourceError
+from omnigraph.cli.command import Run, UriArgument, command
+from omnigraph.cli.formats import JSON
+from omnigraph.cli.output import put_json, put_line
+
+_EXAMPLES = (
+    "omnigraph init ./library --schema schema.pg",
+    "omnigraph init --store ./archive --schema schema.pg --json",
+)
+
+
+def add_to(app: typer.Typer) -> None:
+    command(app, "init", examples=_EXAMPLES)(_init)
+
+
+def _init(
+    run: Run,
+    uri: UriArgument = None,
+    *,
+    schema: Annotated[str, typer.Option("--schema", metavar="FILE", help="The schema, a .pg file.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace what an interrupted init left.")] = False,
+) -> None:
+    """Create an empty graph of a schema."""
+    place = run.uri(uri)
+    source = _read_schema(schema)
+    run.announce(place)
+    from omnigraph.graph import Graph
+
+    try:
+        graph = Graph.init(place, source, force=force, settings=run.settings)
+    except SourceError as error:
+        error.file = error.file or schema
+        raise
+    if run.format == JSON:
+        tables = [table.table_key for table in graph.catalog.tables()]
+        put_json({"uri": place, "graph_commit_id": graph.head_commit_id_for_branch(), "tables": tables})
+    else:
+        put_line(f"initialized {place}")
+
+
+def _read_schema(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise NotFound(f"schema file '{path}' not found", "Give a .pg file with --schema.") from None
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"schema file '{path}' is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
+    except OSError as error:
+        raise BadRequest(f"schema file '{path}' cannot be read: {error.strerror}") from error

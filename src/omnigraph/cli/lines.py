@@ -1,0 +1,43 @@
+"""Sidecars and recoveries as one line of text each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from omnigraph.base.clock import iso_us
+from omnigraph.cli.bodies import age_s
+from omnigraph.cli.output import one_line
+from omnigraph.cli.times import age_text
+
+if TYPE_CHECKING:
+    from omnigraph.commit.recovery.audit import RecoveryRecord
+    from omnigraph.commit.sidecar import BadSidecar, Sidecar
+
+
+def sidecar_line(sidecar: Sidecar) -> str:
+    age = age_s(sidecar.started_at)
+    words = [
+        f"pending {sidecar.operation_id}",
+        f"writer={sidecar.writer_kind.value}",
+        f"branch={sidecar.branch or 'main'}",
+        f"actor={sidecar.actor_id or '-'}",
+        f"age={age_text(age) if age is not None else 'unknown'}",
+        f"tables={','.join(t.table_key for t in sidecar.tables) or '-'}",
+    ]
+    return one_line(" ".join(words))
+
+
+def unreadable_line(error: BadSidecar) -> str:
+    return one_line(f"unreadable {error.describe()}; {error.hint}")
+
+
+def record_line(record: RecoveryRecord) -> str:
+    moved = [f"{o.table_key} v{o.from_version} → v{o.to_version}" for o in record.per_table_outcomes]
+    words = [
+        f"{record.recovery_kind} {record.operation_id}",
+        f"writer={record.sidecar_writer_kind}",
+        f"for={record.recovery_for_actor or '-'}",
+        f"commit={record.graph_commit_id or '-'}",
+        f"at={iso_us(record.created_at)}",
+    ]
+    return one_line(" ".join(words) + ("  " + ", ".join(moved) if moved else ""))
