@@ -13,8 +13,9 @@ from .rules import Rules
 from .settle import StepFunction
 from .state import (
     Commit,
+    Delayed,
+    DelayedPublish,
     DelayedSidecar,
-    DelayedVersion,
     Faults,
     Lock,
     Operation,
@@ -114,13 +115,18 @@ def successors(world: World, state: State) -> Iterator[Step]:
         yield from delayed(state, put)
 
 
-def delayed(state: State, put: DelayedVersion | DelayedSidecar) -> Iterator[Step]:
+def delayed(state: State, put: Delayed) -> Iterator[Step]:
     rest = tuple(other for other in state.in_flight if other != put)
     yield "network: a delayed PUT is dropped", state._replace(in_flight=rest)
     if isinstance(put, DelayedSidecar):
         sidecars = with_sidecar(state, put.sidecar)
         what = f"network: the delayed sidecar of {put.sidecar.operation} lands"
         yield what, state._replace(sidecars=sidecars, in_flight=rest)
+    elif isinstance(put, DelayedPublish):
+        if len(state.manifest) - 1 == put.head:
+            manifest = (*state.manifest, put.commit)
+            what = f"network: the delayed publish of {put.commit.operation} LANDS, pins={put.commit.pins}"
+            yield what, state._replace(manifest=manifest, in_flight=rest)
     elif can_land(state.tables, put):
         tables = append_version(state.tables, put.table, put.version)
         what = f"network: a delayed PUT lands as table {put.table} v{put.slot}"

@@ -121,6 +121,13 @@ LARGE = (
         refreshes=1,
     ),
     Scenario(
+        "lease: two tables against one, two late answers, no recoverer",
+        (TWO_TABLES, ONE_TABLE),
+        Faults(takeovers=1, lost_answers=2),
+        leased=True,
+        recoveries=0,
+    ),
+    Scenario(
         "lease: three writers, no recoverer",
         (TWO_TABLES, ONE_TABLE, READS_NODES),
         Faults(takeovers=2),

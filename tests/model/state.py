@@ -72,6 +72,13 @@ class DelayedSidecar(NamedTuple):
     sidecar: Sidecar
 
 
+class DelayedPublish(NamedTuple):
+    """A publish that timed out at its sender; it lands only if the head it was bound to is still the head."""
+
+    head: int
+    commit: Commit
+
+
 class Faults(NamedTuple):
     """How much trouble is left to happen."""
 
@@ -103,6 +110,9 @@ class Process(NamedTuple):
     outcome: str = ""  # acked | refused | in_doubt | crashed
 
 
+Delayed = DelayedVersion | DelayedSidecar | DelayedPublish
+
+
 class State(NamedTuple):
     tables: tuple[Table, ...]
     manifest: tuple[Commit, ...]
@@ -110,7 +120,7 @@ class State(NamedTuple):
     lock: Lock
     processes: tuple[Process, ...]
     faults: Faults
-    in_flight: tuple[DelayedVersion | DelayedSidecar, ...] = ()
+    in_flight: tuple[Delayed, ...] = ()
 
 
 Step = tuple[str, State]

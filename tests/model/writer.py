@@ -13,6 +13,7 @@ from .settle import SETTLE_STEPS, StepFunction, planned_pins
 from .state import (
     Commit,
     Content,
+    DelayedPublish,
     DelayedSidecar,
     DelayedVersion,
     Process,
@@ -165,6 +166,9 @@ def publish_swap(world: World, state: State, me: Process) -> Iterator[Step]:
     if state.faults.lost_answers:
         faults = state.faults.spend("lost_answers")
         yield act(state, again, f"C: publish LANDS, {pins=}, answer lost", manifest=manifest, faults=faults)
+        if world.leased:
+            in_flight = (*state.in_flight, DelayedPublish(me.head, row))
+            yield act(state, again, "C: publish times out, PUT in flight", in_flight=in_flight, faults=faults)
 
 
 def clear(world: World, state: State, me: Process) -> Iterator[Step]:

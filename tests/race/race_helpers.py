@@ -12,13 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph import Append, Conflict, Graph, KeyConflict, Settings, Upsert
+from omnigraph import Append, Compact, Conflict, Graph, KeyConflict, Settings, Upsert
+from omnigraph.commit.plan import OPTIMIZE
 from omnigraph.storage.tables import TableRef, open_table
 
 SCHEMA = "".join(f"node {name} {{\n  name: String @key\n}}\n" for name in ("Left", "Right", *"ABCDEFGH"))
 TABLES = ("node:Left", "node:Right")
 WRITERS = 8
 TRIES_MAX = 2000
+COMPACT_EVERY = 16
 
 _start: Any = None
 _stop: Any = None
@@ -91,9 +93,24 @@ def write_many(
     graph = Graph.open(uri, settings=Settings(manifest_compact_fragments=compact_fragments))
     tables = tables_of(shape, writer)
     _start.wait(60)
-    told = [write_one(graph, key, tables, tries_max) for key in keys]
+    told = []
+    for number, key in enumerate(keys):
+        told.append(write_one(graph, key, tables, tries_max))
+        if number % COMPACT_EVERY == writer:
+            compact(graph, tables)
     graph.close()
     return told
+
+
+def compact(graph: Graph, tables: Iterable[str]) -> None:
+    """Fold fragments together among the other writers; without it each look-up would open hundreds of files."""
+    for table in tables:
+        for _ in range(20):
+            try:
+                graph.write({table: Compact()}, writer=OPTIMIZE)
+            except Conflict:
+                continue
+            break
 
 
 def write_one(graph: Graph, key: str, tables: Iterable[str], tries_max: int = TRIES_MAX) -> Told:

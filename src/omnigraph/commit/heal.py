@@ -49,6 +49,7 @@ def heal_tables(ctx: CommitContext, branch: str | None, table_keys: Iterable[str
         drifted = [(k, e) for k, e in drifted if e.table_branch == branch]
         if not drifted:
             return
+        lock.check()
         operation_id = new_ulid()
         healed = [_heal(ctx, branch, key, entry, operation_id) for key, entry in drifted]
         intent = CommitIntent(

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import orjson
 
@@ -27,19 +28,38 @@ from omnigraph.storage.failures import translated
 _POLL_S_MAX = 0.02
 
 
+class LockLost(Conflict):
+    """The lock is not ours any more; whoever has it now decides."""
+
+
+class HeldLock(Protocol):
+    """A branch lock in our hands, of either kind."""
+
+    branch: str | None
+    token: int
+
+    def raise_token(self, floor: int) -> None:
+        """Make the token exceed `floor`, the highest one stamped on the branch."""
+
+    def check(self) -> None:
+        """LockLost unless the lock certainly still is ours."""
+
+
 @dataclass
-class HeldLock:
-    """A lock in our hands."""
+class FileLock:
+    """A flock in our hands; the system keeps it ours until we close it."""
 
     branch: str | None
     fd: int
     token: int
 
     def raise_token(self, floor: int) -> None:
-        """Make the token exceed `floor`, the highest one stamped on the branch."""
         if self.token <= floor:
             self.token = floor + 1
             _write_owner(self.fd, self.branch, self.token)
+
+    def check(self) -> None:
+        return
 
 
 @dataclass(frozen=True)
@@ -61,7 +81,7 @@ class BranchLocks:
         self._timeout_ms = timeout_ms
 
     @contextmanager
-    def hold(self, branch: str | None) -> Iterator[HeldLock]:
+    def hold(self, branch: str | None) -> Iterator[FileLock]:
         """The lock of `branch`; waits, then raises a retryable Conflict that names the holder."""
         with self._taken(branch, self._timeout_ms) as lock:
             if lock is None:
@@ -73,7 +93,7 @@ class BranchLocks:
             yield lock
 
     @contextmanager
-    def try_hold(self, branch: str | None) -> Iterator[HeldLock | None]:
+    def try_hold(self, branch: str | None) -> Iterator[FileLock | None]:
         """The lock of `branch` if it is free right now, else None."""
         with self._taken(branch, 0) as lock:
             yield lock
@@ -100,7 +120,7 @@ class BranchLocks:
         return os.path.join(self._directory, layout.lock_name(branch))
 
     @contextmanager
-    def _taken(self, branch: str | None, timeout_ms: int) -> Iterator[HeldLock | None]:
+    def _taken(self, branch: str | None, timeout_ms: int) -> Iterator[FileLock | None]:
         fd = self._acquire(self._path(branch), timeout_ms)
         if fd is None:
             yield None
@@ -108,7 +128,7 @@ class BranchLocks:
         try:
             token = _token(_read_owner(fd)) + 1
             _write_owner(fd, branch, token)
-            yield HeldLock(branch, fd, token)
+            yield FileLock(branch, fd, token)
         finally:
             os.close(fd)
 

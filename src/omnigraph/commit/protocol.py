@@ -23,7 +23,7 @@ from omnigraph.base.errors import (
 from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.heal import heal_tables
-from omnigraph.commit.locks import HeldLock
+from omnigraph.commit.locks import HeldLock, LockLost
 from omnigraph.commit.plan import DeferredIndex, Effect, Receipt, WritePlan
 from omnigraph.commit.recovery.settle import settle_branch
 from omnigraph.commit.sidecar import Sidecar, encode, sidecar_of
@@ -83,10 +83,10 @@ def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock:
     _arm(ctx, sidecar)
     reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
     try:
-        _apply(plan)
+        _apply(plan, lock)
         reach(f"{plan.writer.name}.post_phase_b_pre_manifest_commit")
         commit = _publish(ctx, plan, sidecar, state, lock)
-    except LeaseLost as error:
+    except (LeaseLost, LockLost) as error:
         raise RecoveryRequired(plan.operation_id, str(error)) from error
     except Exception as error:
         commit = _undone_or_raise(ctx, plan, sidecar, lock, state, error)
@@ -110,12 +110,13 @@ def _arm(ctx: CommitContext, sidecar: Sidecar) -> None:
             raise
 
 
-def _apply(plan: WritePlan) -> None:
+def _apply(plan: WritePlan, lock: HeldLock) -> None:
     """Phase B: commit each staged step, in key order; each must land in exactly its slot."""
     for effect in plan.ordered_effects:
         at = effect.expected_version
         for number, step in enumerate(effect.steps):
             staged = _staged_now(plan, effect, step, at, number) if isinstance(step, DeferredIndex) else step
+            lock.check()
             answer = commit_staged(staged)
             if not landed(staged, at, answer):
                 raise answer.error or _NotInItsSlot(
@@ -133,6 +134,7 @@ def _staged_now(plan: WritePlan, effect: Effect, step: DeferredIndex, at: int, n
 
 def _publish(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar, state: BranchState, lock: HeldLock) -> GraphCommit:
     """Phase C: exactly the planned pins, on exactly the head that was re-checked."""
+    lock.check()
     condition = Precondition(plan.if_commit, sidecar.parent_commit_id, bind_parent=True)
     published = ctx.publisher.publish(
         plan.branch, plan.changes, plan.expected_versions, plan.intent(lock.token), condition, state.version

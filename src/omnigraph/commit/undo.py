@@ -21,6 +21,7 @@ def undo(
 ) -> GraphCommit | None:
     """The write's commit if it is in the manifest after all; else None, and nothing of the write is left."""
     for _ in range(_ROUNDS_MAX):
+        lock.check()
         ctx.manifest.forget(sidecar.branch)
         state = ctx.manifest.state(sidecar.branch)
         own = find_commit(state, sidecar.graph_commit_id or "", seen_version)

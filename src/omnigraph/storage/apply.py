@@ -51,7 +51,7 @@ def commit_staged(staged: StagedWrite) -> Answer:
     """Commit once, without retries; ask `landed` afterwards."""
     try:
         return Answer(_committed(staged))
-    except Exception as error:
+    except BaseException as error:
         known = translate(error, f"commit {staged.stamp.table_key}")
         if known is None:
             raise

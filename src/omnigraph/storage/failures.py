@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from lance.commit import CommitConflictError
 
-from omnigraph.base.errors import Conflict, OmniError, Unavailable
+from omnigraph.base.errors import Conflict, InternalError, OmniError, Unavailable
 
 _CONFLICT_TEXTS = (
     "Too many concurrent writers",
@@ -35,7 +35,7 @@ class Unreadable(Conflict):
     code: ClassVar[str] = "unreadable"
 
 
-def translate(error: Exception, what: str) -> OmniError | None:
+def translate(error: BaseException, what: str) -> OmniError | None:
     """The error a user should see instead, or None when it is not one of the store's."""
     if isinstance(error, OmniError):
         return error
@@ -51,6 +51,8 @@ def translate(error: Exception, what: str) -> OmniError | None:
             "Open read-only, or make the directory writable for this user.",
             what="permissions",
         )
+    if type(error).__name__ == "PanicException":
+        return InternalError(f"could not {what}: Lance gave up: {text.splitlines()[0] if text else ''}")
     if isinstance(error, OSError):
         return Unavailable(f"could not {what}: {text.splitlines()[0] if text else error!r}", what="store")
     return None
@@ -63,7 +65,7 @@ def translated(what: str) -> Iterator[None]:
         yield
     except OmniError:
         raise
-    except Exception as error:
+    except BaseException as error:
         known = translate(error, what)
         if known is None:
             raise

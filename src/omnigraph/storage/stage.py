@@ -139,13 +139,22 @@ def _stage_removal(
             if new_rows
             else []
         )
+    # Every field is named as rewritten: text and vector indexes would otherwise claim to cover the new fragments.
     operation = _OP.Update(
-        removed_fragment_ids=gone, updated_fragments=thinned, new_fragments=fresh, update_mode="rewrite_rows"
+        removed_fragment_ids=gone,
+        updated_fragments=thinned,
+        new_fragments=fresh,
+        fields_for_preserving_frag_bitmap=_field_ids(table.dataset.lance_schema.fields()),
+        update_mode="rewrite_rows",
     )
     rows_after = table.count_rows() + len(inserted) - deletes
     return _staged(
         table, stamp, operation, rows_after, inserts=len(inserted), updates=len(kept_row_ids), deletes=deletes
     )
+
+
+def _field_ids(fields: Sequence[Any]) -> list[int]:
+    return [i for f in fields for i in (f.id(), *_field_ids(f.children()))]
 
 
 def _thin_fragments(table: Table, row_addresses: Sequence[int]) -> tuple[list[int], list[Any]]:
@@ -190,28 +199,49 @@ def stage_create(ref: TableRef, schema: pa.Schema, stamp: Stamp) -> StagedWrite:
 
 
 def stage_index(table: Table, specs: Sequence[IndexSpec], stamp: Stamp) -> StagedWrite:
-    """Build indexes over all fragments; one commit makes all of them visible."""
+    """Build indexes over all fragments; one commit makes all of them visible and drops those of the same name."""
     fragment_ids = [f.fragment_id for f in table.dataset.get_fragments()]
     with translated(f"index {stamp.table_key}"):
         segments = [_segment(table, spec, fragment_ids) for spec in specs]
-    return _staged(table, stamp, _OP.CreateIndex(segments, []), table.count_rows())
+        replaced = _segments_named(table, {spec.name for spec in specs})
+    return _staged(table, stamp, _OP.CreateIndex(segments, replaced), table.count_rows())
+
+
+def _segments_named(table: Table, names: set[str]) -> list[Any]:
+    """The present segments of the indexes with these names; Lance goes by their uuids alone."""
+    nothing: Any = set()
+    return [
+        lance.Index(segment.uuid, index.name, [], 0, nothing, 0)
+        for index in table.dataset.describe_indices()
+        if index.name in names
+        for segment in index.segments
+    ]
 
 
 def _segment(table: Table, spec: IndexSpec, fragment_ids: list[int]) -> Any:
     build = table.dataset.create_index_uncommitted
     match spec.kind:
         case IndexKind.BTREE:
-            return build(spec.column, "BTREE", name=spec.name, fragment_ids=fragment_ids)
+            return build(spec.column, "BTREE", name=spec.name, replace=True, fragment_ids=fragment_ids)
         case IndexKind.TEXT:
             # A raw full-text segment stays unreadable until it went through a merge.
-            raw = build(spec.column, "INVERTED", name=spec.name, fragment_ids=fragment_ids, with_position=True)
+            raw = build(
+                spec.column,
+                "INVERTED",
+                name=spec.name,
+                replace=True,
+                fragment_ids=fragment_ids,
+                with_position=True,
+            )
             return table.dataset.merge_existing_index_segments([raw])
         case IndexKind.VECTOR:
-            partitions = max(1, round(table.count_rows() ** 0.5))
+            rows = table.count_rows()
+            partitions = max(1, min(round(rows**0.5), rows // 256))
             return build(
                 spec.column,
                 spec.kind.value,
                 name=spec.name,
+                replace=True,
                 metric="cosine",
                 num_partitions=partitions,
                 fragment_ids=fragment_ids,

@@ -71,6 +71,7 @@ def settle(ctx: CommitContext, sidecar: Sidecar, lock: HeldLock) -> Decision:
         seen = observe(ctx, sidecar, state)
         decision = decide(seen)
         reach("recovery.pre_phase_a")
+        lock.check()
         _log.warning(
             "operation %s (%s) was interrupted: %s", sidecar.operation_id, sidecar.writer_kind.value, decision.value
         )

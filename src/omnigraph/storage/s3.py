@@ -1,0 +1,206 @@
+"""Small objects in an S3-compatible store, by way of obstore: conditional puts are the store's own.
+
+A put that the client retried after a lost answer may find its own object and report it as taken. Callers that care
+read the object back and compare; nothing here guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import S3Store
+
+from omnigraph.base.errors import BadRequest, OmniError, Unavailable
+from omnigraph.base.ids import new_ulid
+from omnigraph.storage.objects import Stored
+
+_PROBE_DIR = "__probe"
+
+
+@dataclass(frozen=True)
+class S3Access:
+    """How to reach an S3-compatible store; the same for Lance, for small objects and for executors."""
+
+    region: str | None = None
+    access_key_id: str | None = field(default=None, repr=False)
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    endpoint: str | None = None
+    path_style: bool = False
+    allow_http: bool = False
+    timeout_ms: int = 30_000
+    retry_timeout_ms: int = 60_000
+    retries: int = 8
+
+    def lance_options(self) -> dict[str, str]:
+        """The same access in the words of Lance's storage options."""
+        options = {
+            "aws_region": self.region,
+            "aws_access_key_id": self.access_key_id,
+            "aws_secret_access_key": self.secret_access_key,
+            "aws_session_token": self.session_token,
+            "aws_endpoint": self.endpoint,
+            "aws_virtual_hosted_style_request": "false" if self._needs_path_style else "true",
+            "allow_http": "true" if self.allow_http else "false",
+            "timeout": f"{self.timeout_ms}ms",
+            "client_max_retries": str(self.retries),
+            "client_retry_timeout": str(max(1, self.retry_timeout_ms // 1000)),
+        }
+        return {k: v for k, v in options.items() if v is not None}
+
+    @property
+    def _needs_path_style(self) -> bool:
+        # Without an endpoint of its own the bucket is found by host name.
+        return self.path_style or self.endpoint is not None
+
+    def open(self, bucket: str, prefix: str) -> S3Store:
+        config: dict[str, Any] = {
+            "region": self.region or "us-east-1",
+            "access_key_id": self.access_key_id,
+            "secret_access_key": self.secret_access_key,
+            "session_token": self.session_token,
+            "endpoint": self.endpoint,
+            "virtual_hosted_style_request": not self._needs_path_style,
+        }
+        known: Any = {k: v for k, v in config.items() if v is not None}
+        return S3Store(
+            bucket,
+            prefix=prefix or None,
+            config=known,
+            client_options={"allow_http": self.allow_http, "timeout": f"{self.timeout_ms}ms"},
+            retry_config={
+                "max_retries": self.retries,
+                "retry_timeout": timedelta(milliseconds=self.retry_timeout_ms),
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=50),
+                    "max_backoff": timedelta(seconds=5),
+                    "base": 2,
+                },
+            },
+        )
+
+
+def split_s3(uri: str) -> tuple[str, str]:
+    """Bucket and prefix of `s3://bucket/prefix`."""
+    parts = urlsplit(uri)
+    prefix = parts.path.strip("/")
+    if not parts.netloc or not prefix or any(s in ("", ".", "..") for s in prefix.split("/")):
+        raise BadRequest(f"'{uri}' is not a place for a graph", "Use s3://bucket/prefix.")
+    return parts.netloc, prefix
+
+
+class S3ObjectStore:
+    """Objects below one prefix of a bucket."""
+
+    def __init__(self, uri: str, access: S3Access) -> None:
+        bucket, prefix = split_s3(uri)
+        self._uri = uri
+        self._store = access.open(bucket, prefix)
+
+    def get(self, key: str) -> Stored | None:
+        with _translated(f"read {key}", self._uri):
+            try:
+                found = self._store.get(key)
+            except (FileNotFoundError, NotFoundError):
+                return None
+            return Stored(bytes(found.bytes()), found.meta["e_tag"] or "")
+
+    def exists(self, key: str) -> bool:
+        with _translated(f"look for {key}", self._uri):
+            try:
+                self._store.head(key)
+            except (FileNotFoundError, NotFoundError):
+                return False
+            return True
+
+    def put(self, key: str, data: bytes) -> None:
+        with _translated(f"write {key}", self._uri):
+            self._store.put(key, data, mode="overwrite", use_multipart=False)
+
+    def put_if_absent(self, key: str, data: bytes) -> str | None:
+        with _translated(f"write {key}", self._uri):
+            try:
+                return self._store.put(key, data, mode="create", use_multipart=False)["e_tag"] or ""
+            except AlreadyExistsError:
+                return None
+
+    def put_if_match(self, key: str, data: bytes, etag: str) -> str | None:
+        with _translated(f"rewrite {key}", self._uri):
+            try:
+                return self._store.put(key, data, mode={"e_tag": etag}, use_multipart=False)["e_tag"] or ""
+            except (PreconditionError, NotFoundError, FileNotFoundError):
+                return None
+
+    def delete(self, key: str) -> None:
+        with _translated(f"delete {key}", self._uri):
+            try:
+                self._store.delete(key)
+            except (FileNotFoundError, NotFoundError):
+                return
+
+    def list(self, prefix: str) -> list[str]:
+        with _translated(f"list {prefix}", self._uri):
+            found = self._store.list_with_delimiter(prefix or None)
+            names = [str(o["path"]) for o in found["objects"]] + [str(p) for p in found["common_prefixes"]]
+            return sorted(names)
+
+    def remove_tree(self, prefix: str) -> None:
+        with _translated(f"remove {prefix}", self._uri):
+            keys = [str(o["path"]) for batch in obstore.list(self._store, prefix) for o in batch]
+            if keys:
+                self._store.delete(keys)
+            self.delete(prefix)
+
+    def probe(self) -> None:
+        """Make sure that the store has conditional puts; leaves no object behind."""
+        key = f"{_PROBE_DIR}/{new_ulid()}"
+        try:
+            etag = self.put_if_absent(key, b"1")
+            if etag is None or self.put_if_absent(key, b"2") is not None:
+                raise _lacking("create-if-absent (If-None-Match)", self._uri)
+            second = self.put_if_match(key, b"3", etag)
+            if second is None or self.put_if_match(key, b"4", etag) is not None:
+                raise _lacking("conditional replace (If-Match)", self._uri)
+        finally:
+            self.delete(key)
+
+
+def _lacking(what: str, uri: str) -> Unavailable:
+    return Unavailable(
+        f"the store of '{uri}' does not honour {what}",
+        "OmniGraph needs conditional puts to keep commits apart; use a store that has them.",
+        what="conditional put",
+    )
+
+
+@contextmanager
+def _translated(what: str, uri: str) -> Iterator[None]:
+    try:
+        yield
+    except OmniError:
+        raise
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise Unavailable(
+            f"could not {what} in '{uri}': the store refused the credentials",
+            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy.",
+            what="credentials",
+        ) from error
+    except (BaseError, OSError) as error:
+        first = str(error).splitlines()[0] if str(error) else repr(error)
+        raise Unavailable(
+            f"could not {what} in '{uri}': {first}", "The store did not answer as it should; try again.", what="store"
+        ) from error
