@@ -39,7 +39,7 @@ def test_reader_never_sees_half_of_a_commit_to_two_tables(arena, graph_uri: str,
 
 
 def test_writes_that_give_up_leave_no_row_behind(arena, graph_uri: str):
-    each = [(graph_uri, w, keys_of(w, 25), "two tables", 50, 1) for w in range(WRITERS)]
+    each = [(graph_uri, w, keys_of(w, 15), "two tables", 50, 1) for w in range(WRITERS)]
     results, seen = arena.run(write_many, each, watch_pairs, graph_uri)
     told = everything(results)
     assert any(t.commit_id is None for t in told), "nobody lost a race"
@@ -49,13 +49,13 @@ def test_writes_that_give_up_leave_no_row_behind(arena, graph_uri: str):
 
 
 def test_automatic_compaction_of_the_manifest_changes_nothing(arena, graph_uri: str):
-    each = [(graph_uri, w, keys_of(w, 20), "two tables", 8) for w in range(WRITERS)]
+    each = [(graph_uri, w, keys_of(w, 12), "two tables", 8) for w in range(WRITERS)]
     results, seen = arena.run(write_many, each, watch_pairs, graph_uri)
     assert seen.wrong == []
     assert_sound(graph_uri, everything(results))
     graph = Graph.open(graph_uri, "r")
     assert graph.context.manifest.state().table.fragment_count() <= 8 + WRITERS
-    for commit in graph.list_commits()[::25]:
+    for commit in graph.list_commits()[::20]:
         left, right = (read_at(graph_uri, graph.snapshot_of(commit.graph_commit_id), t) for t in TABLES)
         assert left == right
 

@@ -20,7 +20,7 @@ from omnigraph.settings import Settings
 if TYPE_CHECKING:
     from omnigraph.graph import Graph
 
-UriArgument = Annotated[str | None, typer.Argument(metavar="[URI]", help="The graph; --store does the same.")]
+UriArgument = Annotated[str | None, typer.Argument(metavar="URI", help="The graph; --store does the same.")]
 BranchOption = Annotated[str | None, typer.Option("--branch", "-b", metavar="B", help="Branch; default main.")]
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")

@@ -100,10 +100,16 @@ def _plain_table(result: Rows) -> Iterator[str]:
         yield "(no rows)"
         return
     lines = [result.columns, *(tuple(cell(v) for v in row) for row in result.rows)]
-    widths = [max(_WIDTH_MIN, *(cell_len(line[i]) for line in lines)) for i in range(len(result.columns))]
+    widths = _widths(lines)
     for line in lines:
         padded = (text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True))
         yield " | ".join(padded).rstrip()
+
+
+def _widths(lines: Sequence[tuple[str, ...]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(_WIDTH_MIN, *(cell_len(text) for text in column)) for column in zip(*lines, strict=True)]
 
 
 def _draw(result: Rows) -> None:
@@ -115,12 +121,18 @@ def _draw(result: Rows) -> None:
     if not result.rows:
         put_line("(no rows)")
         return
-    table = Table()
-    for column in result.columns:
-        table.add_column(Text(column), min_width=_WIDTH_MIN, max_width=_WIDTH_MAX, overflow="fold")
-    for row in result.rows:
-        table.add_row(*(Text(cell(value), style="dim" if value is None else "") for value in row))
-    Console(highlight=False).print(table)
+    console, table = Console(highlight=False), Table()
+    lines = [result.columns, *(tuple(cell(v) for v in row) for row in result.rows)]
+    widths = _widths(lines)
+    widest = widths.index(max(widths))
+    # Ids and times stay whole where there is room: then only the widest column is folded.
+    room = console.width - sum(widths) - 3 * len(widths) - 1 + widths[widest] >= 2 * _WIDTH_MIN
+    for i, column in enumerate(result.columns):
+        table.add_column(Text(column), min_width=_WIDTH_MIN, overflow="fold", no_wrap=room and i != widest)
+    for row, line in zip(result.rows, lines[1:], strict=True):
+        cells = zip(row, line, strict=True)
+        table.add_row(*(Text(text, style="dim" if value is None else "") for value, text in cells))
+    console.print(table)
 
 
 def _kv(result: Rows) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 
 @dataclass
@@ -16,6 +17,6 @@ class Told:
     @staticmethod
     def from_arguments(arguments: Sequence[str]) -> Told:
         """A first guess from the bare words; the command corrects it once they are parsed."""
-        pairs = zip(arguments, [*arguments[1:], ""], strict=True)
-        json = any(a in ("--json", "--format=json") or (a, b) == ("--format", "json") for a, b in pairs)
+        apart = any(pair == ("--format", "json") for pair in pairwise(arguments))
+        json = apart or "--json" in arguments or "--format=json" in arguments
         return Told(json=json, debug="--debug" in arguments)
