@@ -174,11 +174,12 @@ def read_at(uri: str, snapshot: Any, table_key: str) -> list[str]:
     return sorted(open_table(ref, entry.table_version, table_key).read(["id"]).column("id").to_pylist())
 
 
-def write_until_done(uri: str, keys: list[str], log: str, compact_fragments: int) -> None:
+def write_until_done(uri: str, keys: list[str], log: str, compact_fragments: int, writing: Any) -> None:
     """A writer that may be killed anywhere: it goes on after the last answer it noted."""
     acks = AckLog(log)
     done = {told.key for told in acks.answers()}
     graph = Graph.open(uri, settings=Settings(manifest_compact_fragments=compact_fragments))
+    writing.set()
     for key in keys:
         if key not in done:
             acks.note(write_one(graph, key, TABLES))

@@ -23,15 +23,19 @@ def graph_uri(verb: str, positional: str | None, store: str | None, settings: Se
             f"omnigraph {verb} needs a graph",
             "Give --store URI, or set OMNIGRAPH_STORE, or cli.graph in omnigraph.yaml.",
         )
-    return _on_storage(verb, given[0])
+    return _usable(verb, given[0])
 
 
-def _on_storage(verb: str, uri: str) -> str:
+def _usable(verb: str, uri: str) -> str:
     if uri.lower().startswith(("http://", "https://")):
         raise BadRequest(
             f"omnigraph {verb} works on storage only, and '{uri}' is a server URL",
             "Give the graph's directory with --store.",
         )
+    try:
+        uri.encode()
+    except UnicodeEncodeError:
+        raise BadRequest(f"'{uri}' is not valid UTF-8", "Lance needs a UTF-8 path; rename the directory.") from None
     return uri
 
 

@@ -8,7 +8,9 @@ Holds at every return:
 
 from __future__ import annotations
 
+import os
 import sys
+from io import TextIOWrapper
 
 import typer
 from typer.main import get_command
@@ -22,7 +24,7 @@ from omnigraph.commit.signals import held_until_reported
 
 def perform(arguments: list[str]) -> int:
     """Run a command and report its outcome; KeyboardInterrupt comes through."""
-    _write_any_text()
+    _ready_streams()
     with held_until_reported():
         return _attempt(arguments, Told.from_arguments(arguments))
 
@@ -66,9 +68,12 @@ def _report(failure: Failure, error: BaseException, told: Told) -> None:
             abandon_stdout()
 
 
-def _write_any_text() -> None:
-    """A path or a message may hold what the terminal's encoding cannot show; that must not end a command."""
+def _ready_streams() -> None:
+    """Neither a closed stream nor a character the encoding cannot show may end a command."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from omnigraph.base.errors import (
     Kind,
     OmniError,
     PreconditionFailed,
+    Unavailable,
 )
 from omnigraph.base.ids import new_ulid
 
@@ -82,6 +84,9 @@ def failure_of(error: BaseException) -> Failure:
     """What to tell about any exception that ended a command."""
     if isinstance(error, typer.TyperException):
         return _usage(error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        # Past phase A the commit room answers RecoveryRequired itself, so here nothing has happened.
+        error = Unavailable(str(error.strerror), "Free some space and try again.", what="disk")
     if isinstance(error, OmniError) and error.kind is not Kind.INTERNAL:
         text = error.describe()
         return Failure(EXIT_CODES[error.kind], text, error.hint, {"error": text, **_coded(error)})

@@ -126,7 +126,7 @@ def _draw(result: Rows) -> None:
     widths = _widths(lines)
     widest = widths.index(max(widths))
     # Ids and times stay whole where there is room: then only the widest column is folded.
-    room = console.width - sum(widths) - 3 * len(widths) - 1 + widths[widest] >= 2 * _WIDTH_MIN
+    room = console.width - sum(widths) - 3 * len(widths) - 1 + widths[widest] >= _WIDTH_MIN
     for i, column in enumerate(result.columns):
         table.add_column(Text(column), min_width=_WIDTH_MIN, overflow="fold", no_wrap=room and i != widest)
     for row, line in zip(result.rows, lines[1:], strict=True):
