@@ -16,7 +16,7 @@ from crash_world import EFFECTS, TABLES, Effect
 
 from omnigraph.base.failpoints import WINDOWS
 
-SAMPLE_SIZE = 110
+SAMPLE_SIZE = 60
 RECOVERY_POINTS = (
     "recovery.pre_phase_a",
     "recovery.post_phase_a_pre_phase_b",
@@ -61,6 +61,11 @@ class Case:
     tables: tuple[str, ...]
     lives: tuple[Life, ...]
     outcome: Outcome
+
+    @property
+    def leaves_restores(self) -> bool:
+        """A restore of an undo lies above the version that recovery publishes; the next write of the table heals it."""
+        return self.lives[0].fail_at is not None and self.outcome is Outcome.ROLLED_FORWARD
 
     @property
     def id(self) -> str:

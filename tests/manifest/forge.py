@@ -108,9 +108,7 @@ def manifest_rows(rows: list[tuple[Any, ...]], version: int) -> pa.Table:
 
 def commit_rows(commits: list[Commit], first: int) -> pa.Table:
     """`first` numbers the first of them from genesis; each is one second younger than the one before."""
-    values = [
-        (*commit, None, EPOCH_US + second * 1_000_000) for commit, second in zip(commits, itertools.count(first))
-    ]
+    values = [(*commit, None, EPOCH_US + second * 1_000_000) for commit, second in zip(commits, itertools.count(first))]
     return pa.Table.from_pylist([dict(zip(COMMITS_SCHEMA.names, v, strict=True)) for v in values], COMMITS_SCHEMA)
 
 

@@ -15,7 +15,7 @@ from omnigraph.manifest.publisher import Precondition, Published
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin
 
 SCHEMA = "node Person {\n  name: String @key\n  age: I32?\n}\nnode City {\n  name: String @key\n}\n"
-PERSON, CITY = "nodes/40d76f1f51639ec0", "nodes/9f3ef45bb1169ddc"
+PERSON, CITY = "nodes/40d76f1f51639ec0", "nodes/2468b69d10791c82"
 
 
 def disk_image(root: str | Path) -> dict[str, str]:
@@ -43,10 +43,6 @@ def stamp_on_disk(uri: str, branch: str | None = None) -> str | None:
     dataset = lance.dataset(f"{uri}/__manifest/tree/{branch}" if branch else f"{uri}/__manifest")
     value = (dataset.schema.metadata or {}).get(b"omnigraph:internal_schema_version")
     return value.decode() if value else None
-
-
-
-
 
 
 def intent(kind: str = "load", **fields: Any) -> CommitIntent:

@@ -1,5 +1,6 @@
 """What must hold of a graph after any race, judged from storage and from what the writers were told."""
 
+import itertools
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ def assert_linear(uri: str) -> None:
     """Each commit follows the one before: parent, time and version."""
     oldest_first = Graph.open(uri, "r").list_commits()[::-1]
     assert oldest_first[0].parent_commit_id is None
-    for before, after in zip(oldest_first, oldest_first[1:], strict=False):
+    for before, after in itertools.pairwise(oldest_first):
         assert after.parent_commit_id == before.graph_commit_id
         assert after.created_at > before.created_at
         assert after.manifest_version > before.manifest_version

@@ -22,7 +22,9 @@ def commits_after_init(uri: str) -> list[str]:
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
-@pytest.mark.parametrize(("bound_by", "refusal"), [("parent", "HeadMoved"), ("table version", "ExpectedVersionMismatch")])
+@pytest.mark.parametrize(
+    ("bound_by", "refusal"), [("parent", "HeadMoved"), ("table version", "ExpectedVersionMismatch")]
+)
 def test_of_publishers_that_saw_one_head_exactly_one_wins_each_round(
     arena, graph_uri: str, bound_by: str, refusal: str, rounds: int
 ):

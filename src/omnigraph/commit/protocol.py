@@ -81,8 +81,8 @@ def recheck(ctx: CommitContext, plan: WritePlan, lock: HeldLock) -> BranchState:
 def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock: HeldLock) -> Receipt:
     sidecar = sidecar_of(plan, state.head_id, lock.token)
     _arm(ctx, sidecar)
-    reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
     try:
+        reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
         _apply(plan, lock)
         reach(f"{plan.writer.name}.post_phase_b_pre_manifest_commit")
         commit = _publish(ctx, plan, sidecar, state, lock)

@@ -22,7 +22,7 @@ def open_graph(ctx: CommitContext, writable: bool) -> None:
     state = ctx.manifest.state()
     if not writable:
         return
-    if not os.access(root, os.W_OK):
+    if not os.access(root, os.W_OK, effective_ids=True):
         raise Unavailable(f"'{root}' cannot be written", "Open it read-only (mode 'r').", what="permissions")
     if state.table.has_stable_row_ids:
         migrate_internal_schema(ctx.manifest, None)

@@ -43,13 +43,15 @@ def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, act
                 f"'{root}' holds leftovers of an interrupted init: {', '.join(leftovers)}", "Use init --force."
             )
         _remove(objects, leftovers)
-        _build(manifest, schema, actor)
-    except BaseException:
-        if not manifest.exists():
-            _best_effort(lambda: _remove(objects, layout.INIT_LEFTOVERS))
+        try:
+            _build(manifest, schema, actor)
+        except BaseException:
+            if not manifest.exists():
+                _best_effort(lambda: _remove(objects, layout.INIT_LEFTOVERS))
+            raise
+    finally:
+        # Where it cannot be removed the next read-write open does it.
         _best_effort(lambda: objects.delete(layout.INIT_CLAIM))
-        raise
-    objects.delete(layout.INIT_CLAIM)
 
 
 def _build(manifest: ManifestStore, schema: AcceptedSchema, actor: str | None) -> None:
@@ -80,10 +82,14 @@ def _claim(objects: ObjectStore, root: str, force: bool) -> None:
     if objects.put_if_absent(layout.INIT_CLAIM, data) is not None:
         return
     held = objects.get(layout.INIT_CLAIM)
-    if held is None or (force and not _is_running(held.data)):
-        objects.delete(layout.INIT_CLAIM)
-        if objects.put_if_absent(layout.INIT_CLAIM, data) is not None:
-            return
+    # Take over exactly the claim that was looked at: somebody else may be doing the same.
+    if held is None:
+        taken = objects.put_if_absent(layout.INIT_CLAIM, data)
+    else:
+        may_take = force and not _is_running(held.data)
+        taken = objects.put_if_match(layout.INIT_CLAIM, data, held.etag) if may_take else None
+    if taken is not None:
+        return
     raise Conflict(
         f"another init of '{root}' is running or was interrupted",
         "If none is running, use init --force: it removes the leftovers and starts again.",

@@ -33,8 +33,7 @@ _log = logging.getLogger("omnigraph.manifest")
 def migrate_internal_schema(manifest: ManifestStore, branch: str | None) -> BranchState:
     """The branch's newest state, its manifest in the current shape."""
     state = manifest.state(branch)
-    if state.stamp < INTERNAL_MANIFEST_SCHEMA_VERSION:
-        refuse_without_row_ids(state)
+    refuse_without_row_ids(state)
     while state.stamp < INTERNAL_MANIFEST_SCHEMA_VERSION:
         _log.info("migrating __manifest of branch %s from v%d", branch or "main", state.stamp)
         try:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from omnigraph.manifest import layout
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.store import BranchState
-from omnigraph.storage.ledger import append_to_projection, compact_now
-from omnigraph.storage.tables import TableRef, open_table, table_exists
+from omnigraph.storage.ledger import append_if_head, compact_now, create_now
+from omnigraph.storage.tables import Table, TableRef, open_table, table_exists
 
 COMMITS_SCHEMA = pa.schema(
     [
@@ -60,34 +61,36 @@ class Projections:
         if state.branch is not None and not table_exists(ref):
             return
         commits = state.commits()
-        present = _ids(ref)
-        missing = [c for c in commits if c.graph_commit_id not in present]
-        if missing:
-            self._append(ref, _commit_rows(missing))
+        self._add_missing(ref, commits, _commit_rows)
         acting = [c for c in commits if c.actor_id is not None]
         if acting:
-            actors = TableRef(self._root, layout.COMMIT_ACTORS)
-            known = _ids(actors)
-            rows = [c for c in acting if c.graph_commit_id not in known]
-            if rows:
-                self._append(actors, _actor_rows(rows))
+            self._add_missing(TableRef(self._root, layout.COMMIT_ACTORS), acting, _actor_rows)
         self._known[state.branch] = len(commits)
 
-    def _append(self, ref: TableRef, rows: pa.Table) -> None:
-        table = append_to_projection(ref, rows)
-        if table.fragment_count() >= self._compact_fragments:
-            compact_now(ref)
+    def _add_missing(
+        self, ref: TableRef, commits: list[GraphCommit], rows: Callable[[list[GraphCommit]], pa.Table]
+    ) -> None:
+        """Append to exactly the head that was read: handles that catch up at once must not add a commit twice."""
+        if not table_exists(ref):
+            create_now(ref, rows([]).schema, rows(commits))
+            return
+        table = open_table(ref, None)
+        present = _ids(table)
+        missing = [c for c in commits if c.graph_commit_id not in present]
+        if missing:
+            table = append_if_head(table, rows(missing), {})
+            if table.fragment_count() >= self._compact_fragments:
+                compact_now(ref)
 
 
 def projected_ids(root: str, branch: str | None) -> set[str]:
     """The commits the commit table of a branch holds."""
-    return _ids(TableRef(root, layout.COMMITS, branch))
+    ref = TableRef(root, layout.COMMITS, branch)
+    return _ids(open_table(ref, None)) if table_exists(ref) else set()
 
 
-def _ids(ref: TableRef) -> set[str]:
-    if not table_exists(ref):
-        return set()
-    return set(open_table(ref, None).read(["graph_commit_id"]).column("graph_commit_id").to_pylist())
+def _ids(table: Table) -> set[str]:
+    return set(table.read(["graph_commit_id"]).column("graph_commit_id").to_pylist())
 
 
 def _commit_rows(commits: list[GraphCommit]) -> pa.Table:

@@ -138,7 +138,10 @@ def _only_new(state: BranchState, changes: Changes) -> Changes:
         r for r in changes.registrations if r.location not in state.tables.locations.get(r.table_key, [])
     )
     tombstones = tuple(
-        t for t in changes.tombstones if state.tables.tombstones.get((t.table_key, t.location), -1) != t.version
+        # A later one at the same place hides at least as much; the same row must not be inserted twice.
+        t
+        for t in changes.tombstones
+        if state.tables.tombstones.get((t.table_key, t.location), -1) < t.version
     )
     pins = tuple(p for p in changes.pins if not _already_pinned(state, p))
     return Changes(pins, registrations, tombstones)

@@ -153,7 +153,9 @@ class ManifestStore:
             raise NotFound(f"branch '{branch}' not found", "See omnigraph branch list.")
         table = open_table(self.ref(branch), None, "__manifest")
         same = known is not None and (branch is None or known.incarnation == (refs[branch].incarnation or ""))
-        if known is not None and same and known.version < table.version and known.stamp == stamp_of(table):
+        # Only today's shape tells by itself which rows are new; an older one keeps its commits elsewhere.
+        current = stamp_of(table) == INTERNAL_MANIFEST_SCHEMA_VERSION and table.has_stable_row_ids
+        if known is not None and same and current and known.stamp == stamp_of(table) and known.version < table.version:
             return _advanced(known, table, _read_rows(table, f"{CREATED_AT_VERSION} > {known.version}"))
         return self._load_all(branch, table, refs)
 

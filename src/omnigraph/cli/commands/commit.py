@@ -133,7 +133,7 @@ def _commit_lines(commit: GraphCommit) -> Iterator[str]:
     }
     yield from (f"{key}: {one_line(str(value))}" for key, value in values.items() if value is not None)
     if commit.message is not None:
-        yield "message: " + "\n  ".join(one_line(line) for line in commit.message.splitlines())
+        yield "message: " + "\n  ".join(one_line(line) for line in commit.message.rstrip("\n").split("\n"))
     for table_key, effect in commit.counts.items():
         yield f"{table_key}: inserts={effect.inserts} updates={effect.updates} deletes={effect.deletes}"
     if commit.metadata:

@@ -31,7 +31,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _list(run: Run) -> None:
-    """List writes that wait for recovery, then what recovery did, newest first."""
+    """List interrupted writes, then what recovery did."""
     found = run.read().recoveries()
     if run.format == JSON:
         put_json(_body(found))

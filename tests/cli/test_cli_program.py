@@ -1,0 +1,198 @@
+"""The real program, in its own process: start-up, signals, pipes; and the help of every command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+import omnigraph as og
+from omnigraph.cli.app import app
+from omnigraph.cli.commands.commit import _SHOW_EXAMPLES
+from omnigraph.cli.commands.version import INTERNAL_SCHEMA_VERSION
+from omnigraph.manifest.rows import INTERNAL_MANIFEST_SCHEMA_VERSION
+
+PROGRAM = [sys.executable, "-m", "omnigraph.cli.main"]
+COMMANDS = [
+    "init",
+    "snapshot",
+    "commit list",
+    "commit show",
+    "schema show",
+    "status",
+    "recovery list",
+    "version",
+]
+
+
+def _run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, check=False, timeout=60, **options)
+
+
+def test_version_tells_the_program_and_the_on_disk_version(cli):
+    assert INTERNAL_SCHEMA_VERSION == INTERNAL_MANIFEST_SCHEMA_VERSION
+    wanted = f"omnigraph {og.__version__}\ninternal-schema {INTERNAL_MANIFEST_SCHEMA_VERSION}\n"
+    assert cli("version").out == cli("--version").out == wanted
+    assert cli("version", "--json").json == {"version": og.__version__, "internal_schema_version": 4}
+
+
+def test_version_works_whatever_the_settings_file_says(cli):
+    Path("omnigraph.yaml").write_text("wrong: 1")
+    assert cli("version").code == 0
+
+
+@pytest.mark.slow
+def test_help_and_version_load_neither_the_engine_nor_its_libraries():
+    heavy = ["lance", "pyarrow", "pyspark", "numpy", "pandas", "duckdb", "omnigraph.graph", "omnigraph.engine"]
+    code = (
+        "import sys; from omnigraph.cli.main import main; main(['--help']); main(['version']); "
+        f"print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_one_line_summary_and_examples(cli, name):
+    text = cli(*name.split(), "--help").out
+    assert text.startswith(f"Usage: omnigraph {name} ")
+    summary = text.split("\n\n")[1]
+    assert summary.strip().endswith(".")
+    assert "\n" not in summary
+    assert "\n  Examples:\n    omnigraph " in text
+    assert cli(*name.split(), "-h").out == text
+
+
+def test_the_list_of_commands_above_is_complete():
+    root = get_command(app)
+    found = []
+    for name, command in root.commands.items():
+        found += [f"{name} {sub}" for sub in command.commands] if hasattr(command, "commands") else [name]
+    assert sorted(found) == sorted(COMMANDS)
+
+
+def test_no_summary_in_the_list_of_commands_is_cut(cli):
+    for line in ([], ["commit"], ["schema"], ["recovery"]):
+        assert "..." not in cli(*line, "--help").out.replace("[ARGS]...", "")
+
+
+def test_every_example_of_the_help_is_true(cli, graph, tmp_path):
+    ours = _SHOW_EXAMPLES[0].split()[3]
+    examples = [
+        line.strip()
+        for name in ["", *COMMANDS]
+        for line in cli(*name.split(), "--help").out.split("Examples:\n")[1].splitlines()
+    ]
+    assert len(examples) > 10
+    for example in dict.fromkeys(examples):
+        program, *words = shlex.split(example.replace(ours, graph.head_commit_id_for_branch()))
+        assert program == "omnigraph"
+        if words[:2] == ["init", "./library"]:
+            (tmp_path / "library").rename(tmp_path / "aside")
+        done = cli(*words)
+        assert done.code == 0, (example, done.err)
+        if (tmp_path / "aside").exists():
+            shutil.rmtree(tmp_path / "library")
+            (tmp_path / "aside").rename(tmp_path / "library")
+
+
+@pytest.mark.slow
+def test_the_program_prints_the_payload_on_stdout_and_the_rest_on_stderr(tmp_path):
+    done = _run("init", "library", "--schema", "schema.pg")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "initialized library\n", "omnigraph init → library\n")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_program_with_130_and_without_a_traceback(tmp_path):
+    os.mkfifo("waits.pg")
+    process = subprocess.Popen(
+        [*PROGRAM, "init", "library", "--schema", "waits.pg"], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    # Opening the other end waits until the program has opened its own: from then on it reads.
+    with open("waits.pg", "w"):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "interrupted\n")
+    assert not Path("library").exists()
+
+
+@pytest.mark.slow
+def test_a_reader_that_stops_reading_is_no_error(graph):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    process = subprocess.run(
+        [*PROGRAM, "commit", "list", "-s", "library"], stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    os.close(write_end)
+    assert (process.returncode, process.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_output_that_cannot_be_written_is_unavailable(graph):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*PROGRAM, "commit", "list", "-s", "library"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 6
+    assert done.stderr.startswith("error: could not write the output: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_closed_streams_and_a_poor_encoding_do_not_end_a_command(graph):
+    shell = "{} snapshot library --json >&- && {} snapshot nowhere 2>&-; test $? = 1 && {} snapshot → "
+    line = shell.replace("{}", shlex.join(PROGRAM))
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, timeout=60, env=env)
+    assert done.returncode == 1
+    assert b"\\u2192" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@contextmanager
+def _without_privileges() -> Iterator[None]:
+    """Root may write anywhere, so for a while we are not root."""
+    root = os.geteuid() == 0
+    try:
+        if root:
+            os.setresuid(65534, 65534, 0)
+        yield
+    finally:
+        if root:
+            os.setresuid(0, 0, 0)
+
+
+def test_a_store_that_may_not_be_written_can_be_read_and_refuses_an_init_beside_it(cli, add_people, monkeypatch):
+    schema = Path("schema.pg").read_text()
+    reads = ["snapshot library", "status library", "commit list -s library", "recovery list -s library"]
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.chdir(folder)
+        Path("schema.pg").write_text(schema)
+        add_people(og.Graph.init("library", schema), "ann")
+        wanted = [cli(*line.split()).out for line in reads]
+        paths = [Path(folder), *Path(folder).rglob("*")]
+        for path in paths:
+            path.chmod(0o555 if path.is_dir() else 0o444)
+        try:
+            with _without_privileges():
+                found = [cli(*line.split()).out for line in reads]
+                refused = cli("init", "other", "--schema", "schema.pg")
+                with pytest.raises(og.Unavailable):
+                    og.Graph.open("library")
+        finally:
+            for path in paths:
+                path.chmod(0o755)
+        assert found == wanted
+        assert refused.code == 6
+        assert "no permission" in refused.err
+        monkeypatch.chdir("/")
