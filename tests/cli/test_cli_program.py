@@ -17,9 +17,9 @@ import pytest
 from typer.main import get_command
 
 import omnigraph as og
+from omnigraph.cli.about import INTERNAL_SCHEMA_VERSION
 from omnigraph.cli.app import app
 from omnigraph.cli.commands.commit import _SHOW_EXAMPLES
-from omnigraph.cli.commands.version import INTERNAL_SCHEMA_VERSION
 from omnigraph.manifest.rows import INTERNAL_MANIFEST_SCHEMA_VERSION
 
 PROGRAM = [sys.executable, "-m", "omnigraph.cli.main"]

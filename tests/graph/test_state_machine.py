@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -176,7 +177,7 @@ class GraphLife(RuleBasedStateMachine):
         assert self.read(self.graph.snapshot()) == self.model.content
         commits = self.graph.list_commits()
         assert [c.graph_commit_id for c in reversed(commits)] == self.model.commit_ids
-        for newer, older in zip(commits, commits[1:], strict=False):
+        for newer, older in itertools.pairwise(commits):
             assert newer.parent_commit_id == older.graph_commit_id
             assert newer.created_at > older.created_at
         for entry in self.graph.snapshot().tables.values():

@@ -7,8 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import lance
 import pytest
-from crash_world import EFFECTS, TABLES, plan_of
+from crash_world import EFFECTS, TABLES, plan_of, rows_of
 
 from omnigraph.base import failpoints
 from omnigraph.base.errors import ExpectedVersionMismatch
@@ -68,6 +69,13 @@ def tear(graph: Graph, table_key: str, version: int) -> None:
     with open(path, "wb"):
         pass
     assert os.path.getsize(path) == 0
+
+
+def foreign_append(graph: Graph, table_key: str) -> None:
+    """A row that another tool writes past the manifest."""
+    table = graph.view().table(table_key)
+    rows = rows_of(table_key, ["foreign"], "foreign").select(table.schema.names).cast(table.schema)
+    lance.write_dataset(rows, table.ref.uri, mode="append")
 
 
 def audit_of(graph: Graph, operation_id: str) -> RecoveryRecord | None:

@@ -8,7 +8,17 @@ import os
 import lance
 import pytest
 from crash_world import EFFECTS, TABLES, heads, listing, pending_files, pins, plan_of, rows_of, seen
-from recovery_scene import COMPANY, KNOWS, PERSON, audit_of, interrupt, ref_of, tear, write_until_it_lands
+from recovery_scene import (
+    COMPANY,
+    KNOWS,
+    PERSON,
+    audit_of,
+    foreign_append,
+    interrupt,
+    ref_of,
+    tear,
+    write_until_it_lands,
+)
 
 from omnigraph.base.errors import Drift, Kind
 from omnigraph.base.ids import new_ulid
@@ -84,12 +94,6 @@ def test_the_sidecar_of_a_branch_that_is_gone_is_discarded_and_audited(graph: Gr
     assert (audit.recovery_kind, audit.graph_commit_id) == ("OrphanedBranchDiscarded", None)
     assert recovered.operation(plan.operation_id).status == "rolled_back"
     assert (seen(recovered), len(recovered.list_commits())) == (before, commits)
-
-
-def foreign_append(graph: Graph, table_key: str) -> None:
-    table = graph.view().table(table_key)
-    rows = rows_of(table_key, ["foreign"], "foreign").select(table.schema.names).cast(table.schema)
-    lance.write_dataset(rows, table.ref.uri, mode="append")
 
 
 def test_rows_another_tool_appended_are_drift_on_the_next_write_and_never_shown(graph: Graph) -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 from crash_world import EFFECTS, TABLES, heads, pending_files, pins, plan_of, rows_of, seen
-from recovery_scene import PERSON, audit_of
+from recovery_scene import PERSON, audit_of, foreign_append
 
 from omnigraph.base import failpoints
-from omnigraph.base.errors import Kind, RecoveryRequired, Unavailable
+from omnigraph.base.errors import ExpectedVersionMismatch, Kind, RecoveryRequired, Unavailable
 from omnigraph.base.failpoints import FailpointHit
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.plan import WritePlan
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.engine.write.changes import Upsert
 from omnigraph.graph import Graph
+from omnigraph.storage.apply import commit_staged
 
 
 def planned(graph: Graph, effect: str) -> WritePlan:
@@ -130,3 +131,28 @@ def test_one_operation_id_cannot_be_used_twice(graph: Graph) -> None:
     with pytest.raises(Exception, match="prepared on"):
         commit_plan(graph.context, plan)
     assert (seen(graph), heads(graph)) == (before, pins(graph))
+
+
+@pytest.mark.parametrize("effect", ["append", "upsert", "overwrite"])
+def test_a_commit_that_finds_its_slot_taken_by_a_late_writer_is_undone_and_refused(graph: Graph, effect: str) -> None:
+    """Whether the table refused it or moved it one version further."""
+    before, plan = seen(graph), planned(graph, effect)
+    (late,) = plan_of(graph, EFFECTS["append"], [PERSON], new_ulid()).effects[0].steps
+    failpoints.arm(f"{plan.writer.name}.post_phase_a_pre_phase_b", lambda: commit_staged(late))
+    with pytest.raises(ExpectedVersionMismatch):
+        commit_plan(graph.context, plan)
+    assert graph.operation(plan.operation_id).status == "rolled_back"
+    check_nothing_is_left(graph, before)
+
+
+@pytest.mark.parametrize("effect", ["append", "upsert", "overwrite"])
+def test_a_commit_that_finds_its_slot_taken_by_another_tool_is_left_to_recovery(graph: Graph, effect: str) -> None:
+    before, plan = seen(graph), planned(graph, effect)
+    failpoints.arm(f"{plan.writer.name}.post_phase_a_pre_phase_b", lambda: foreign_append(graph, PERSON))
+    with pytest.raises(RecoveryRequired, match="its undo failed"):
+        commit_plan(graph.context, plan)
+    assert graph.operation(plan.operation_id).status == "pending"
+    assert seen(graph) == before
+    reopened = Graph.open(graph.uri)
+    assert reopened.operation(plan.operation_id).status == "rolled_back"
+    check_nothing_is_left(reopened, before)

@@ -1,27 +1,25 @@
-"""Processes that compete for one object; spawned children import them by name."""
+"""Processes that compete for the same objects; spawned children import them by name."""
 
 from typing import Any
 
 from omnigraph.storage.objects import LocalObjectStore
 
 
-def claim_each(root: str, me: int, keys: list[str], start: Any, results: Any) -> None:
+def compete(root: str, me: int, keys: list[str], start: Any, results: Any) -> None:
+    """Create each key with all the others at once, then add one to the counter for each."""
     store = LocalObjectStore(root)
+    won = []
     for key in keys:
         start.wait(60)
-        results.put((key, me, store.put_if_absent(key, f"{me}".encode()) is not None))
+        won.append((key, me, store.put_if_absent(key, f"{me}".encode()) is not None))
+    for _ in keys:
+        _count_up(store)
+    results.put(won)
 
 
-def count_up(root: str, key: str, times: int, start: Any, results: Any) -> None:
-    """Add one to a counter, `times` times, by conditional replacement only."""
-    store = LocalObjectStore(root)
-    start.wait(60)
-    lost = 0
-    for _ in range(times):
-        while True:
-            found = store.get(key)
-            assert found is not None
-            if store.put_if_match(key, f"{int(found.data) + 1}".encode(), found.etag) is not None:
-                break
-            lost += 1
-    results.put(lost)
+def _count_up(store: LocalObjectStore) -> None:
+    while True:
+        found = store.get("counter")
+        assert found is not None
+        if store.put_if_match("counter", f"{int(found.data) + 1}".encode(), found.etag) is not None:
+            return

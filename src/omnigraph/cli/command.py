@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.cli.about import put_version
 from omnigraph.cli.address import graph_uri
 from omnigraph.cli.formats import JSON, TEXT_FORMATS, chosen_format
 from omnigraph.cli.output import say
@@ -112,8 +113,6 @@ def root_options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
 ) -> None:
     """A typed property graph with branches, commits and time travel."""
-    from omnigraph.cli.commands.version import put_version
-
     _hear(_told(ctx), quiet, verbose, debug)
     if version:
         put_version()

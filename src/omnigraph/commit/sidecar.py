@@ -156,9 +156,13 @@ def decode(key: str, data: bytes) -> Sidecar:
             "Upgrade omnigraph, then open the graph again.",
         )
     try:
-        return _decoded(members)
+        sidecar = _decoded(members)
     except (KeyError, TypeError, ValueError) as error:
         raise BadSidecar(f"{key} lacks or misspells {error}", "Look at the file; it is kept as it is.") from error
+    if sidecar.key != key:
+        # Settling deletes the key that the operation id spells; that must be this file and no other.
+        raise BadSidecar(f"{key} speaks of operation {sidecar.operation_id!r}", "Give the file back its own name.")
+    return sidecar
 
 
 def _decoded(members: dict[str, Any]) -> Sidecar:

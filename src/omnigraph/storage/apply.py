@@ -62,10 +62,12 @@ def _committed(staged: StagedWrite) -> Table | None:
     if staged.read_version == 0:
         created = _commit(staged.ref.uri, staged.transaction, max_retries=0, detached=False, enable_stable_row_ids=True)
         return Table(staged.ref, created)
-    base = staged.table or open_table(staged.ref, staged.read_version, staged.stamp.table_key)
     if staged.rewrites:
-        Compaction.commit(base.dataset, list(staged.rewrites))
+        # Lance moves the handle a compaction is committed through, so it must be one nobody else holds.
+        own = open_table(staged.ref, staged.read_version, staged.stamp.table_key)
+        Compaction.commit(own.dataset, list(staged.rewrites))
         return None
+    base = staged.table or open_table(staged.ref, staged.read_version, staged.stamp.table_key)
     return Table(staged.ref, _commit(base.dataset, staged.transaction, max_retries=0, detached=False))
 
 
