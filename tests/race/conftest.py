@@ -26,7 +26,7 @@ class Arena:
         looking: Future[Any] | None = self.executor.submit(watcher, watched) if watcher else None
         running = [self.executor.submit(worker, *arguments) for arguments in each]
         try:
-            results = [future.result(timeout=280) for future in running]
+            results = [future.result(timeout=800) for future in running]
         finally:
             self.stop.set()
         return results, looking.result(timeout=60) if looking else None

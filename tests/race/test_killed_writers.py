@@ -14,7 +14,7 @@ from omnigraph import Graph
 
 pytestmark = pytest.mark.slow
 SPAWN = multiprocessing.get_context("spawn")
-KILLS = [6, pytest.param(40, marks=pytest.mark.full)]
+KILLS = [6, pytest.param(30, marks=[pytest.mark.full, pytest.mark.timeout(900)])]
 
 
 class Mortal:
@@ -41,7 +41,7 @@ class Mortal:
         return killed
 
     def finish(self) -> list[Told]:
-        self.process.join(120)
+        self.process.join(300)
         assert self.process.exitcode == 0
         return self.log.answers()
 

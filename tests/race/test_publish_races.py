@@ -39,7 +39,7 @@ def test_of_publishers_that_saw_one_head_exactly_one_wins_each_round(
     assert_keys_once(graph_uri)
 
 
-@pytest.mark.parametrize("rounds", ROUNDS)
+@pytest.mark.parametrize("rounds", [15, pytest.param(40, marks=pytest.mark.full)])
 def test_publishes_bound_to_nothing_all_land_once_or_say_they_did_not(arena, graph_uri: str, rounds: int):
     results, _ = arena.run(publish_rounds, [(graph_uri, w, rounds, "nothing") for w in range(WRITERS)])
     outcomes = Counter(outcome for _, outcome, _ in flat(results))

@@ -7,7 +7,7 @@ from race_helpers import TABLES, WRITERS, Told, insert_same, read_at, watch_pair
 from omnigraph import Graph
 
 pytestmark = pytest.mark.slow
-COUNTS = [50, pytest.param(200, marks=pytest.mark.full)]
+COUNTS = [50, pytest.param(100, marks=[pytest.mark.full, pytest.mark.timeout(900)])]
 
 
 def keys_of(writer: int, count: int) -> list[str]:
