@@ -28,9 +28,9 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.store import branch_name, refuse_internal
 from omnigraph.records.encode import json_rows
 from omnigraph.settings import Settings
-from omnigraph.storage.objects import LocalObjectStore
+from omnigraph.storage.places import open_root
+from omnigraph.storage.s3 import S3Access
 from omnigraph.storage.tables import TableRef, open_table
-from omnigraph.storage.uri import parse_uri
 
 
 class OpenMode(Enum):
@@ -102,7 +102,7 @@ class Graph:
     def view(self, branch: str | None = None) -> View:
         """The branch as it is now, fixed."""
         state = self._ctx.manifest.state(self._on(branch))
-        return View(self.uri, state.snapshot(), self._schema.accepted(state).catalog, state.incarnation)
+        return View(self._ctx.root, state.snapshot(), self._schema.accepted(state).catalog, state.incarnation)
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         return self._ctx.manifest.state(self._on(branch)).snapshot()
@@ -119,7 +119,7 @@ class Graph:
         entry = self.snapshot_at_version(version, branch).tables.get(table_key)
         if entry is None:
             return None
-        ref = TableRef(self.uri, entry.location, entry.table_branch)
+        ref = TableRef(self._ctx.root, entry.location, entry.table_branch)
         rows = json_rows(open_table(ref, entry.table_version, table_key).find([id]))
         return rows[0] if rows else None
 
@@ -185,5 +185,16 @@ class Graph:
 
 
 def _context(uri: str, settings: Settings | None) -> CommitContext:
-    root = parse_uri(uri)
-    return CommitContext.of(root, LocalObjectStore(root.path), settings or Settings.resolve())
+    chosen = settings or Settings.resolve()
+    access = S3Access(
+        region=chosen.aws_region,
+        access_key_id=chosen.aws_access_key_id,
+        secret_access_key=chosen.aws_secret_access_key,
+        session_token=chosen.aws_session_token,
+        endpoint=chosen.aws_endpoint_url_s3 or chosen.aws_endpoint_url,
+        path_style=chosen.aws_path_style,
+        allow_http=chosen.aws_allow_http,
+        timeout_ms=chosen.storage_timeout_ms,
+        retry_timeout_ms=chosen.storage_retry_timeout_ms,
+    )
+    return CommitContext.of(open_root(uri, access, syncs=chosen.storage_durability == "full"), chosen)

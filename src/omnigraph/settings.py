@@ -43,6 +43,12 @@ def _graphs(value: Any) -> dict[str, str]:
     return {name: _text(uri) for name, uri in uris.items()}
 
 
+def _secret(env: str) -> Any:
+    """Comes from the environment or an argument, never from the file, and is not printed."""
+    meta = {"name": env, "env": env, "parse": _text, "secret": True}
+    return field(default=None, metadata=meta, repr=False)
+
+
 def _setting(name: str, env: str | None, default: Any, parse: Callable[[Any], Any]) -> Any:
     meta = {"name": name, "env": env, "parse": parse}
     if isinstance(default, dict):
@@ -50,8 +56,39 @@ def _setting(name: str, env: str | None, default: Any, parse: Callable[[Any], An
     return field(default=default, metadata=meta)
 
 
+def _flag(text: Any) -> bool:
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if str(text).strip().lower() not in known:
+        raise ValueError("expects true or false")
+    return known[str(text).strip().lower()]
+
+
+def _one_of(*allowed: str) -> Callable[[Any], str]:
+    def parse(text: Any) -> str:
+        if text not in allowed:
+            raise ValueError(f"expects one of {', '.join(allowed)}")
+        return str(text)
+
+    return parse
+
+
 @dataclass(frozen=True)
 class Settings:
+    storage_durability: str = _setting("storage.durability", "OMNIGRAPH_DURABILITY", "full", _one_of("full", "os"))
+    storage_timeout_ms: int = _setting("storage.timeout_ms", "OMNIGRAPH_STORAGE_TIMEOUT_MS", 30_000, _count)
+    storage_retry_timeout_ms: int = _setting(
+        "storage.retry_timeout_ms", "OMNIGRAPH_STORAGE_RETRY_TIMEOUT_MS", 60_000, _count
+    )
+    aws_region: str | None = _setting("storage.aws.region", "AWS_REGION", None, _text)
+    aws_access_key_id: str | None = _secret("AWS_ACCESS_KEY_ID")
+    aws_secret_access_key: str | None = _secret("AWS_SECRET_ACCESS_KEY")
+    aws_session_token: str | None = _secret("AWS_SESSION_TOKEN")
+    aws_endpoint_url: str | None = _setting("storage.aws.endpoint_url", "AWS_ENDPOINT_URL", None, _text)
+    aws_endpoint_url_s3: str | None = _setting("storage.aws.endpoint_url_s3", "AWS_ENDPOINT_URL_S3", None, _text)
+    aws_path_style: bool = _setting("storage.aws.s3_force_path_style", "AWS_S3_FORCE_PATH_STYLE", False, _flag)
+    aws_allow_http: bool = _setting("storage.aws.allow_http", "AWS_ALLOW_HTTP", False, _flag)
+    write_lease_lifetime_ms: int = _setting("write.lease_lifetime_ms", "OMNIGRAPH_LEASE_LIFETIME_MS", 30_000, _count)
+    write_lease_heartbeat_ms: int = _setting("write.lease_heartbeat_ms", "OMNIGRAPH_LEASE_HEARTBEAT_MS", 10_000, _count)
     write_lock_timeout_ms: int = _setting("write.lock_timeout_ms", "OMNIGRAPH_LOCK_TIMEOUT_MS", 60_000, _count)
     write_retries: int = _setting("write.retries", "OMNIGRAPH_RETRIES", 32, _count)
     manifest_compact_fragments: int = _setting(
@@ -110,7 +147,7 @@ def _from_file(path: str | None, required: bool) -> dict[str, Any]:
         raise BadRequest(f"settings file '{path}' must be a mapping")
     if content.pop("version", 1) != 1:
         raise BadRequest(f"{path}: version must be 1")
-    by_name = {f.metadata["name"]: f for f in fields(Settings)}
+    by_name = {f.metadata["name"]: f for f in fields(Settings) if not f.metadata.get("secret")}
     values: dict[str, Any] = {}
     for name, value in _flattened(content, set(by_name)):
         if name not in by_name:

@@ -5,23 +5,35 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from omnigraph.commit.locks import BranchLocks
+from omnigraph.commit.lease import LeaseLocks
+from omnigraph.commit.locks import BranchLocks, FileLocks
 from omnigraph.manifest.projections import Projections
 from omnigraph.manifest.publisher import ManifestBatchPublisher
 from omnigraph.manifest.store import BranchState, ManifestStore
 from omnigraph.manifest.upkeep import compact_manifest
 from omnigraph.settings import Settings
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.places import Root
 from omnigraph.storage.tables import TableRef
-from omnigraph.storage.uri import Root
 
 _log = logging.getLogger("omnigraph.commit")
+
+
+def locks_of(root: Root, settings: Settings) -> BranchLocks:
+    """Locks of the system on a local disk, leases on an object store."""
+    if root.is_local:
+        return FileLocks(root.uri, settings.write_lock_timeout_ms)
+    return LeaseLocks(
+        root.objects,
+        settings.write_lock_timeout_ms,
+        settings.write_lease_lifetime_ms,
+        settings.write_lease_heartbeat_ms,
+    )
 
 
 @dataclass(frozen=True)
 class CommitContext:
     root: Root
-    objects: ObjectStore
     manifest: ManifestStore
     publisher: ManifestBatchPublisher
     locks: BranchLocks
@@ -29,20 +41,23 @@ class CommitContext:
     settings: Settings
 
     @staticmethod
-    def of(root: Root, objects: ObjectStore, settings: Settings) -> CommitContext:
-        manifest = ManifestStore(root, objects)
+    def of(root: Root, settings: Settings) -> CommitContext:
+        manifest = ManifestStore(root)
         return CommitContext(
             root,
-            objects,
             manifest,
             ManifestBatchPublisher(manifest),
-            BranchLocks(root.uri, settings.write_lock_timeout_ms),
-            Projections(root.uri, settings.manifest_compact_fragments),
+            locks_of(root, settings),
+            Projections(root, settings.manifest_compact_fragments),
             settings,
         )
 
+    @property
+    def objects(self) -> ObjectStore:
+        return self.root.objects
+
     def ref(self, location: str, branch: str | None) -> TableRef:
-        return TableRef(self.root.uri, location, branch)
+        return TableRef(self.root, location, branch)
 
     def keep_house(self, state: BranchState) -> None:
         """After a commit, while its lock is still held: compact the manifest, let the commit tables catch up.

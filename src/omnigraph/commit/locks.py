@@ -14,7 +14,7 @@ import random
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -73,8 +73,21 @@ class Holder:
     since: str
 
 
-class BranchLocks:
-    """The advisory locks of one graph on a local file system."""
+class BranchLocks(Protocol):
+    """The locks of one graph, one per branch."""
+
+    def hold(self, branch: str | None) -> AbstractContextManager[HeldLock]:
+        """The lock of `branch`; waits, then raises a retryable Conflict that names the holder."""
+
+    def try_hold(self, branch: str | None) -> AbstractContextManager[HeldLock | None]:
+        """The lock of `branch` if it is free right now, else None."""
+
+    def holder(self, branch: str | None) -> Holder | None:
+        """Who has the lock, or had it last."""
+
+
+class FileLocks:
+    """Advisory locks on a local file system."""
 
     def __init__(self, root: str, timeout_ms: int) -> None:
         self._directory = os.path.join(root, layout.LOCK_DIR)
@@ -82,7 +95,6 @@ class BranchLocks:
 
     @contextmanager
     def hold(self, branch: str | None) -> Iterator[FileLock]:
-        """The lock of `branch`; waits, then raises a retryable Conflict that names the holder."""
         with self._taken(branch, self._timeout_ms) as lock:
             if lock is None:
                 owner = self.holder(branch)
@@ -94,7 +106,6 @@ class BranchLocks:
 
     @contextmanager
     def try_hold(self, branch: str | None) -> Iterator[FileLock | None]:
-        """The lock of `branch` if it is free right now, else None."""
         with self._taken(branch, 0) as lock:
             yield lock
 

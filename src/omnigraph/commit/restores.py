@@ -31,7 +31,7 @@ def restore_moved(
             continue
         if not may_remove_foreign:
             _refuse_foreign(seen)
-        ref = TableRef(ctx.root.uri, table.table_path, table.table_branch)
+        ref = TableRef(ctx.root, table.table_path, table.table_branch)
         for version in sorted((v for v, s in seen.slots.items() if not s.readable), reverse=True):
             remove_version(ref, version)
         version = restore(ref, seen.pin, Stamp(sidecar.operation_id, table.table_key, RESTORE_STEP))

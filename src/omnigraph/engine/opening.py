@@ -9,22 +9,24 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery.settle import sweep
 from omnigraph.manifest import layout
 from omnigraph.manifest.migrations import migrate_internal_schema
+from omnigraph.storage.places import probe_store
 
 
 def open_graph(ctx: CommitContext, writable: bool) -> None:
     """Refuse what is not a graph; for writing also migrate main, settle sidecars, bring projections up to date."""
-    root = ctx.root.path
-    if not os.path.isdir(root):
-        raise NotFound(f"there is no graph at '{root}'", "Create one with omnigraph init.")
+    uri = ctx.root.uri
+    if ctx.root.is_local and not os.path.isdir(uri):
+        raise NotFound(f"there is no graph at '{uri}'", "Create one with omnigraph init.")
     if not ctx.manifest.exists():
         _refuse_half_made(ctx)
-        raise NotFound(f"'{root}' is not a graph: it has no {layout.MANIFEST}", "Create one with omnigraph init.")
-    state = ctx.manifest.state()
+        raise NotFound(f"'{uri}' is not a graph: it has no {layout.MANIFEST}", "Create one with omnigraph init.")
     if not writable:
+        ctx.manifest.state()
         return
-    if not os.access(root, os.W_OK, effective_ids=True):
-        raise Unavailable(f"'{root}' cannot be written", "Open it read-only (mode 'r').", what="permissions")
-    if state.table.has_stable_row_ids:
+    if ctx.root.is_local and not os.access(uri, os.W_OK, effective_ids=True):
+        raise Unavailable(f"'{uri}' cannot be written", "Open it read-only (mode 'r').", what="permissions")
+    probe_store(ctx.root)
+    if ctx.manifest.state().table.has_stable_row_ids:
         migrate_internal_schema(ctx.manifest, None)
     ctx.objects.delete(layout.INIT_CLAIM)
     settle_pending(ctx, None)
@@ -38,9 +40,8 @@ def settle_pending(ctx: CommitContext, branch: str | None) -> None:
 
 
 def _refuse_half_made(ctx: CommitContext) -> None:
-    found = [n for n in (layout.INIT_CLAIM, *layout.INIT_LEFTOVERS) if ctx.objects.exists(n)]
-    if layout.INIT_CLAIM in found or layout.SCHEMA_SOURCE in found:
+    if ctx.objects.exists(layout.INIT_CLAIM) or ctx.objects.exists(layout.SCHEMA_SOURCE):
         raise Conflict(
-            f"'{ctx.root.path}' is half initialized: an init is running or was interrupted",
+            f"'{ctx.root.uri}' is half initialized: an init is running or was interrupted",
             "If none is running, run omnigraph init --force with the schema.",
         )

@@ -43,11 +43,11 @@ def outcome_of(ctx: CommitContext, operation_id: str) -> OperationOutcome:
                 return OperationOutcome(operation_id, status, commit)
     if waits:
         return OperationOutcome(operation_id, "pending")
-    if any(r.operation_id == operation_id and r.recovery_kind == DISCARDED for r in recorded(ctx.root.uri)):
+    if any(r.operation_id == operation_id and r.recovery_kind == DISCARDED for r in recorded(ctx.root)):
         return OperationOutcome(operation_id, "rolled_back")
     return OperationOutcome(operation_id, "refused")
 
 
 def recoveries(ctx: CommitContext) -> Recoveries:
     pending, unreadable = readable_sidecars(ctx.objects)
-    return Recoveries(tuple(pending), tuple(recorded(ctx.root.uri)), tuple(unreadable))
+    return Recoveries(tuple(pending), tuple(recorded(ctx.root)), tuple(unreadable))

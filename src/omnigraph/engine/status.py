@@ -50,14 +50,14 @@ class GraphStatus:
 
 def read_status(ctx: CommitContext) -> GraphStatus:
     branches = tuple(_branch(ctx, branch_name(label)) for label in visible_branches(ctx.manifest))
-    done = recorded(ctx.root.uri)
+    done = recorded(ctx.root)
     pending, unreadable = readable_sidecars(ctx.objects)
     return GraphStatus(ctx.root.uri, branches, tuple(pending), done[0] if done else None, tuple(unreadable))
 
 
 def _branch(ctx: CommitContext, branch: str | None) -> BranchStatus:
     state = ctx.manifest.state(branch)
-    known = projected_ids(ctx.root.uri, branch)
+    known = projected_ids(ctx.root, branch)
     tables = []
     for key, entry in state.entries.items():
         ref = ctx.ref(entry.location, entry.table_branch)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from omnigraph.base.errors import Conflict, NotFound
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.manifest.snapshot import Snapshot, SubTableEntry
+from omnigraph.storage.places import Root
 from omnigraph.storage.tables import Table, TableRef, open_table
 
 
@@ -15,7 +16,7 @@ from omnigraph.storage.tables import Table, TableRef, open_table
 class View:
     """Tables as one snapshot pins them."""
 
-    root: str
+    root: Root
     snapshot: Snapshot
     catalog: Catalog
     incarnation: str = ""

@@ -8,14 +8,15 @@ import pyarrow as pa
 
 from omnigraph.manifest import layout
 from omnigraph.storage.ledger import append_to_projection
+from omnigraph.storage.places import Root
 from omnigraph.storage.tables import TableRef, open_table, table_exists
 
 
-def append_audit(root: str, rows: pa.Table) -> None:
+def append_audit(root: Root, rows: pa.Table) -> None:
     append_to_projection(TableRef(root, layout.RECOVERIES), rows)
 
 
-def read_audit(root: str) -> list[dict[str, Any]]:
+def read_audit(root: Root) -> list[dict[str, Any]]:
     ref = TableRef(root, layout.RECOVERIES)
     if not table_exists(ref):
         return []

@@ -29,7 +29,7 @@ from omnigraph.storage.tables import TableRef
 def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, actor: str | None = None) -> None:
     """Create an empty graph of this schema; with `force` also over the leftovers of an interrupted init."""
     objects, root = manifest.objects, manifest.root.uri
-    if os.path.exists(root) and not os.path.isdir(root):
+    if manifest.root.is_local and os.path.exists(root) and not os.path.isdir(root):
         raise BadRequest(f"'{root}' is a file, not a directory", "Choose another place for the graph.")
     if manifest.exists():
         raise Conflict(f"'{root}' is already initialized", "Open it, or choose another place.")
@@ -37,7 +37,8 @@ def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, act
     try:
         if manifest.exists():
             raise Conflict(f"'{root}' is already initialized", "Open it, or choose another place.")
-        leftovers = [name for name in layout.INIT_LEFTOVERS if objects.exists(name)]
+        present = set(objects.list(""))
+        leftovers = [name for name in layout.INIT_LEFTOVERS if name in present]
         if leftovers and not force:
             raise Conflict(
                 f"'{root}' holds leftovers of an interrupted init: {', '.join(leftovers)}", "Use init --force."
@@ -55,7 +56,7 @@ def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, act
 
 
 def _build(manifest: ManifestStore, schema: AcceptedSchema, actor: str | None) -> None:
-    objects, root = manifest.objects, manifest.root.uri
+    objects, root = manifest.objects, manifest.root
     objects.put(layout.SCHEMA_SOURCE, schema.source.encode())
     objects.put(layout.SCHEMA_IR, schema.ir_json)
     objects.put(layout.SCHEMA_STATE, schema.state_json)

@@ -9,10 +9,11 @@ import orjson
 from omnigraph.base.errors import Conflict
 from omnigraph.manifest import layout
 from omnigraph.manifest.rows import GRAPH_COMMIT, Row, commit_key
+from omnigraph.storage.places import Root
 from omnigraph.storage.tables import TableRef, open_table, table_exists
 
 
-def legacy_commit_rows(root: str, branch: str | None) -> list[Row]:
+def legacy_commit_rows(root: Root, branch: str | None) -> list[Row]:
     """A commit row for each commit on the branch's first-parent chain, oldest first."""
     commits = _read(TableRef(root, layout.COMMITS, branch))
     actors = {r["graph_commit_id"]: r["actor_id"] for r in _read(TableRef(root, layout.COMMIT_ACTORS))}

@@ -81,7 +81,7 @@ def _sweep_run_branches(manifest: ManifestStore) -> None:
 def _add_commit_rows(manifest: ManifestStore, state: BranchState) -> None:
     """A commit row for every commit that has none, oldest first; other rows stay as they are."""
     present = {r.object_id for r in manifest.rows(state) if r.object_type == GRAPH_COMMIT}
-    missing = [r for r in legacy_commit_rows(manifest.root.uri, state.branch) if r.object_id not in present]
+    missing = [r for r in legacy_commit_rows(manifest.root, state.branch) if r.object_id not in present]
     if missing:
         rows = [replace(r, created_at_version=0) for r in missing]
         append_if_head(state.table, to_arrow(rows), {"omnigraph.migration": "4"})

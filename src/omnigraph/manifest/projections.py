@@ -15,6 +15,7 @@ from omnigraph.manifest import layout
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.store import BranchState
 from omnigraph.storage.ledger import append_if_head, compact_now, create_now
+from omnigraph.storage.places import Root
 from omnigraph.storage.tables import Table, TableRef, open_table, table_exists
 
 COMMITS_SCHEMA = pa.schema(
@@ -36,7 +37,7 @@ _log = logging.getLogger("omnigraph.manifest")
 class Projections:
     """The commit tables of one graph, as one handle keeps them."""
 
-    def __init__(self, root: str, compact_fragments: int) -> None:
+    def __init__(self, root: Root, compact_fragments: int) -> None:
         self._root = root
         self._compact_fragments = compact_fragments
         self._lock = threading.Lock()
@@ -83,7 +84,7 @@ class Projections:
                 compact_now(ref)
 
 
-def projected_ids(root: str, branch: str | None) -> set[str]:
+def projected_ids(root: Root, branch: str | None) -> set[str]:
     """The commits the commit table of a branch holds."""
     ref = TableRef(root, layout.COMMITS, branch)
     return _ids(open_table(ref, None)) if table_exists(ref) else set()

@@ -31,9 +31,9 @@ from omnigraph.manifest.rows import (
 )
 from omnigraph.manifest.snapshot import Snapshot, SubTableEntry, TableState, reconstruct
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.places import Root
 from omnigraph.storage.refs import BranchRef, list_branches
 from omnigraph.storage.tables import Table, TableRef, head_version, open_table, table_exists
-from omnigraph.storage.uri import Root
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,17 @@ def branch_name(label: str | None) -> str | None:
 class ManifestStore:
     """The manifest of one graph, all branches; shared by every room that reads or publishes."""
 
-    def __init__(self, root: Root, objects: ObjectStore) -> None:
+    def __init__(self, root: Root) -> None:
         self.root = root
-        self.objects = objects
         self._lock = threading.Lock()
         self._states: dict[str | None, BranchState] = {}
 
+    @property
+    def objects(self) -> ObjectStore:
+        return self.root.objects
+
     def ref(self, branch: str | None = None) -> TableRef:
-        return TableRef(self.root.uri, layout.MANIFEST, branch)
+        return TableRef(self.root, layout.MANIFEST, branch)
 
     def exists(self) -> bool:
         return table_exists(self.ref())
@@ -164,7 +167,7 @@ class ManifestStore:
         tables = TableState()
         tables.apply(rows)
         if stamp_of(table) < INTERNAL_MANIFEST_SCHEMA_VERSION:
-            commit_rows = legacy_commit_rows(self.root.uri, branch)
+            commit_rows = legacy_commit_rows(self.root, branch)
         else:
             commit_rows = sorted((r for r in rows if r.object_type == GRAPH_COMMIT), key=_commit_order)
         log = CommitLog(commit_rows, origin_of(branch, refs))

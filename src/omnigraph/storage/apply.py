@@ -60,7 +60,14 @@ def commit_staged(staged: StagedWrite) -> Answer:
 
 def _committed(staged: StagedWrite) -> Table | None:
     if staged.read_version == 0:
-        created = _commit(staged.ref.uri, staged.transaction, max_retries=0, detached=False, enable_stable_row_ids=True)
+        created = _commit(
+            staged.ref.uri,
+            staged.transaction,
+            max_retries=0,
+            detached=False,
+            enable_stable_row_ids=True,
+            storage_options=staged.ref.options,
+        )
         return Table(staged.ref, created)
     if staged.rewrites:
         # Lance moves the handle a compaction is committed through, so it must be one nobody else holds.

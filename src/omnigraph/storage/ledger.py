@@ -17,7 +17,14 @@ def create_now(ref: TableRef, schema: pa.Schema, rows: pa.Table | None = None) -
     with translated(f"create {ref.location}"):
         if rows is None:
             rows = schema.empty_table()
-        dataset = lance.write_dataset(rows, ref.uri, schema=schema, mode="create", enable_stable_row_ids=True)
+        dataset = lance.write_dataset(
+            rows,
+            ref.uri,
+            schema=schema,
+            mode="create",
+            enable_stable_row_ids=True,
+            storage_options=ref.options,
+        )
         return Table(ref, dataset)
 
 

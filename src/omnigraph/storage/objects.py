@@ -37,8 +37,8 @@ class ObjectStore(Protocol):
     def put(self, key: str, data: bytes) -> None: ...
     def put_if_absent(self, key: str, data: bytes) -> str | None: ...
     def put_if_match(self, key: str, data: bytes, etag: str) -> str | None: ...
-    def delete(self, key: str) -> bool: ...
-    def list(self, prefix: str) -> list[str]: ...
+    def delete(self, key: str) -> None: ...
+    def list(self, prefix: str, limit: int | None = None) -> list[str]: ...
     def remove_tree(self, prefix: str) -> None: ...
 
 
@@ -49,8 +49,9 @@ def _etag(data: bytes) -> str:
 class LocalObjectStore:
     """Objects as files below one directory."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, syncs: bool = False) -> None:
         self.root = root
+        self._syncs = syncs
 
     def _path(self, key: str) -> str:
         return os.path.join(self.root, key)
@@ -89,22 +90,20 @@ class LocalObjectStore:
                 os.replace(temporary, self._path(key))
             return _etag(data)
 
-    def delete(self, key: str) -> bool:
-        """Whether an object was there to delete."""
+    def delete(self, key: str) -> None:
         with translated(f"delete {key}"), self._locked(key) as current:
-            if current is None:
-                return False
-            os.unlink(self._path(key))
-            return True
+            if current is not None:
+                os.unlink(self._path(key))
 
-    def list(self, prefix: str) -> list[str]:
+    def list(self, prefix: str, limit: int | None = None) -> list[str]:
         """The keys directly below `prefix`, sorted; temporary files are not objects."""
         with translated(f"list {prefix}"):
             try:
                 names = os.listdir(self._path(prefix))
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            return sorted(f"{prefix}/{n}" if prefix else n for n in names if not n.startswith(".tmp-"))
+            keys = sorted(f"{prefix}/{n}" if prefix else n for n in names if not n.startswith(".tmp-"))
+            return keys[:limit]
 
     def remove_tree(self, prefix: str) -> None:
         with translated(f"remove {prefix}"):
@@ -124,7 +123,12 @@ class LocalObjectStore:
         try:
             with open(temporary, "xb") as file:
                 file.write(data)
+                if self._syncs:
+                    file.flush()
+                    os.fsync(file.fileno())
             yield temporary
+            if self._syncs:
+                sync_directory(os.path.dirname(path))
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
@@ -158,3 +162,12 @@ def _same_file(fd: int, path: str) -> bool:
         return False
     here = os.fstat(fd)
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def sync_directory(path: str) -> None:
+    """Make the names in a directory as durable as their files."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import (
@@ -24,9 +23,10 @@ from obstore.exceptions import (
 )
 from obstore.store import S3Store
 
-from omnigraph.base.errors import BadRequest, OmniError, Unavailable
+from omnigraph.base.errors import OmniError, Unavailable
 from omnigraph.base.ids import new_ulid
 from omnigraph.storage.objects import Stored
+from omnigraph.storage.uri import split_s3
 
 _PROBE_DIR = "__probe"
 
@@ -94,15 +94,6 @@ class S3Access:
         )
 
 
-def split_s3(uri: str) -> tuple[str, str]:
-    """Bucket and prefix of `s3://bucket/prefix`."""
-    parts = urlsplit(uri)
-    prefix = parts.path.strip("/")
-    if not parts.netloc or not prefix or any(s in ("", ".", "..") for s in prefix.split("/")):
-        raise BadRequest(f"'{uri}' is not a place for a graph", "Use s3://bucket/prefix.")
-    return parts.netloc, prefix
-
-
 class S3ObjectStore:
     """Objects below one prefix of a bucket."""
 
@@ -110,6 +101,7 @@ class S3ObjectStore:
         bucket, prefix = split_s3(uri)
         self._uri = uri
         self._store = access.open(bucket, prefix)
+        self.identity = (access.endpoint or "", bucket)
 
     def get(self, key: str) -> Stored | None:
         with _translated(f"read {key}", self._uri):
@@ -152,8 +144,11 @@ class S3ObjectStore:
             except (FileNotFoundError, NotFoundError):
                 return
 
-    def list(self, prefix: str) -> list[str]:
+    def list(self, prefix: str, limit: int | None = None) -> list[str]:
         with _translated(f"list {prefix}", self._uri):
+            if limit is not None:
+                first = next(iter(obstore.list(self._store, f"{prefix}/", chunk_size=limit)), [])
+                return sorted(str(o["path"]) for o in first)[:limit]
             found = self._store.list_with_delimiter(prefix or None)
             names = [str(o["path"]) for o in found["objects"]] + [str(p) for p in found["common_prefixes"]]
             return sorted(names)

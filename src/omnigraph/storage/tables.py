@@ -5,7 +5,6 @@ A table on a branch is opened by its `tree/` path: a handle checked out from mai
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,9 +17,12 @@ from lance.dataset import Session
 
 from omnigraph.base.errors import Reclaimed
 from omnigraph.storage.failures import Unreadable, translated
+from omnigraph.storage.places import Root
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, id_in
 
+VERSIONS = "_versions"
 _MAX_VERSION = (1 << 64) - 1
+_NEWEST = 100
 _session: Any = Session()
 
 
@@ -28,21 +30,31 @@ _session: Any = Session()
 class TableRef:
     """A table's place: its location below the root and the branch whose versions are meant."""
 
-    root: str
+    root: Root
     location: str
     branch: str | None = None
 
     @property
+    def path(self) -> str:
+        """The table's place below the root."""
+        return f"{self.location}/tree/{self.branch}" if self.branch else self.location
+
+    @property
     def uri(self) -> str:
-        base = f"{self.root}/{self.location}"
-        return f"{base}/tree/{self.branch}" if self.branch else base
+        return f"{self.root.uri}/{self.path}"
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        options = self.root.storage_options
+        return None if options is None else dict(options)
 
     @property
     def main(self) -> TableRef:
         return TableRef(self.root, self.location)
 
     def version_file(self, version: int) -> str:
-        return f"{self.uri}/_versions/{_MAX_VERSION - version:020d}.manifest"
+        """The object below the root that makes `version` exist."""
+        return f"{self.path}/{VERSIONS}/{_MAX_VERSION - version:020d}.manifest"
 
 
 @dataclass(frozen=True)
@@ -121,7 +133,7 @@ def open_table(ref: TableRef, version: int | None, table_key: str = "") -> Table
     """The table at `version`, or at its newest readable version when None."""
     try:
         with translated(f"open {table_key or ref.location}"):
-            return Table(ref, lance.dataset(ref.uri, version=version, session=_session))
+            return Table(ref, lance.dataset(ref.uri, version=version, session=_session, storage_options=ref.options))
     except ValueError as error:
         if version is not None and not has_version(ref, version):
             raise Reclaimed(table_key or ref.location, version) from error
@@ -133,7 +145,7 @@ def table_exists(ref: TableRef) -> bool:
 
 
 def has_version(ref: TableRef, version: int) -> bool:
-    return os.path.exists(ref.version_file(version))
+    return ref.root.objects.exists(ref.version_file(version))
 
 
 def head_version(ref: TableRef, known: int) -> int:
@@ -146,14 +158,12 @@ def head_version(ref: TableRef, known: int) -> int:
 
 def remove_version(ref: TableRef, version: int) -> None:
     """Take away a version file that cannot be read; only ever above a pin and under the branch lock."""
-    with translated(f"remove version {version} of {ref.location}"):
-        os.unlink(ref.version_file(version))
+    ref.root.objects.delete(ref.version_file(version))
 
 
 def _version_numbers(ref: TableRef) -> list[int]:
-    try:
-        names = os.listdir(f"{ref.uri}/_versions")
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    stems = (n.removesuffix(".manifest") for n in names if n.endswith(".manifest"))
+    """The newest version numbers, ascending."""
+    # Names count downwards, so the first ones of a listing are the newest versions.
+    keys = ref.root.objects.list(f"{ref.path}/{VERSIONS}", limit=_NEWEST)
+    stems = (k.rsplit("/", 1)[1].removesuffix(".manifest") for k in keys if k.endswith(".manifest"))
     return sorted(_MAX_VERSION - int(s) for s in stems if s.isdigit() and len(s) == 20)

@@ -10,20 +10,14 @@ from omnigraph.base.errors import BadRequest
 
 
 @dataclass(frozen=True)
-class Root:
-    """A graph's place: an absolute directory."""
+class Location:
+    """A checked URI: an absolute directory, or `s3://bucket/prefix`."""
 
-    path: str
-
-    @property
-    def uri(self) -> str:
-        return self.path
-
-    def join(self, relative: str) -> str:
-        return f"{self.path}/{relative}"
+    scheme: str
+    uri: str
 
 
-def parse_uri(text: str) -> Root:
+def parse_uri(text: str) -> Location:
     """The place `text` names; a server URL or an unknown scheme is refused by name."""
     if not text or not text.strip():
         raise BadRequest("the graph URI is empty", "Give a directory, for example ./library.")
@@ -34,7 +28,23 @@ def parse_uri(text: str) -> Root:
         parts = urlsplit(text)
         if parts.netloc not in ("", "localhost"):
             raise BadRequest(f"'{text}' names another host", "Use file:///absolute/path.")
-        return Root(os.path.abspath(unquote(parts.path)))
+        return Location("file", os.path.abspath(unquote(parts.path)))
+    if scheme == "s3":
+        return Location("s3", _s3(text))
     if scheme:
-        raise BadRequest(f"unsupported URI scheme '{scheme}' in '{text}'", "Use a local path or file://.")
-    return Root(os.path.abspath(os.path.expanduser(text)))
+        raise BadRequest(f"unsupported URI scheme '{scheme}' in '{text}'", "Use a local path, file:// or s3://.")
+    return Location("file", os.path.abspath(os.path.expanduser(text)))
+
+
+def _s3(text: str) -> str:
+    bucket, prefix = split_s3(text)
+    return f"s3://{bucket}/{prefix}"
+
+
+def split_s3(uri: str) -> tuple[str, str]:
+    """Bucket and prefix of `s3://bucket/prefix`."""
+    parts = urlsplit(uri)
+    prefix = parts.path.strip("/")
+    if not parts.netloc or not prefix or any(s in ("", ".", "..") for s in prefix.split("/")):
+        raise BadRequest(f"'{uri}' is not a place for a graph", "Use s3://bucket/prefix.")
+    return parts.netloc, prefix

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from omnigraph.base.clock import now_us
 from omnigraph.manifest.audit_table import append_audit, read_audit
+from omnigraph.storage.places import Root
 
 ROLLED_FORWARD = "RolledForward"
 ROLLED_BACK_KIND = "RolledBack"
@@ -46,7 +47,7 @@ class RecoveryRecord:
     created_at: int = 0
 
 
-def record(root: str, row: RecoveryRecord) -> None:
+def record(root: Root, row: RecoveryRecord) -> None:
     """Write the row unless one for its operation is there."""
     if any(r.operation_id == row.operation_id for r in recorded(root)):
         return
@@ -66,7 +67,7 @@ def record(root: str, row: RecoveryRecord) -> None:
     append_audit(root, pa.Table.from_pylist([values], schema=SCHEMA))
 
 
-def recorded(root: str) -> list[RecoveryRecord]:
+def recorded(root: Root) -> list[RecoveryRecord]:
     """Every audit row, newest first."""
     rows = [
         RecoveryRecord(

@@ -94,7 +94,7 @@ def _act(
     lock: HeldLock,
 ) -> None:
     if decision is Decision.DISCARD or state is None:
-        record(ctx.root.uri, _row(sidecar, DISCARDED, None, ()))
+        record(ctx.root, _row(sidecar, DISCARDED, None, ()))
         return
     if decision is Decision.ABORT:
         broken = next(t for t in seen.tables if t.head < t.pin)
@@ -105,7 +105,7 @@ def _act(
     if decision is Decision.SETTLED:
         commit = settling_commit(sidecar, state)
         if commit is not None and commit.actor_id == RECOVERY_ACTOR:
-            record(ctx.root.uri, _row_of_commit(sidecar, commit))
+            record(ctx.root, _row_of_commit(sidecar, commit))
         return
     reach("recovery.post_phase_a_pre_phase_b")
     if decision is Decision.FORWARD:
@@ -120,7 +120,7 @@ def _act(
     reach("recovery.post_phase_b_pre_manifest_commit")
     commit = _publish(ctx, sidecar, state, changes, kind, outcomes, lock)
     reach("recovery.post_manifest_commit_pre_phase_d")
-    record(ctx.root.uri, _row_of_commit(sidecar, commit))
+    record(ctx.root, _row_of_commit(sidecar, commit))
     reach("recovery.post_audit")
 
 
