@@ -34,6 +34,7 @@ from omnigraph.manifest.migrations import migrate_internal_schema
 from omnigraph.manifest.publisher import LeaseLost, Precondition, check
 from omnigraph.manifest.store import BranchState, branch_label
 from omnigraph.storage.apply import commit_staged, landed
+from omnigraph.storage.durable import sync_commit, sync_staged
 from omnigraph.storage.stage import StagedWrite, Stamp, stage_index
 from omnigraph.storage.tables import head_version, open_table
 
@@ -80,6 +81,10 @@ def recheck(ctx: CommitContext, plan: WritePlan, lock: HeldLock) -> BranchState:
 
 def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock: HeldLock) -> Receipt:
     sidecar = sidecar_of(plan, state.head_id, lock.token)
+    for effect in plan.effects:
+        for step in effect.steps:
+            if isinstance(step, StagedWrite):
+                sync_staged(step)
     _arm(ctx, sidecar)
     try:
         reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
@@ -123,13 +128,16 @@ def _apply(plan: WritePlan, lock: HeldLock) -> None:
                     f"{effect.table_key} did not land at version {at + staged.versions}"
                 )
             at += staged.versions
+            sync_commit(staged, at)
             reach(f"{plan.writer.name}.mid_phase_b")
 
 
 def _staged_now(plan: WritePlan, effect: Effect, step: DeferredIndex, at: int, number: int) -> StagedWrite:
     """Loose writers are matched by operation id and step, so a later step's uuid need not be known to the sidecar."""
     stamp = Stamp(plan.operation_id, effect.table_key, str(number))
-    return stage_index(open_table(effect.ref, at, effect.table_key), step.specs, stamp)
+    staged = stage_index(open_table(effect.ref, at, effect.table_key), step.specs, stamp)
+    sync_staged(staged)
+    return staged
 
 
 def _publish(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar, state: BranchState, lock: HeldLock) -> GraphCommit:

@@ -33,7 +33,7 @@ from omnigraph.manifest.snapshot import Snapshot, SubTableEntry, TableState, rec
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.places import Root
 from omnigraph.storage.refs import BranchRef, list_branches
-from omnigraph.storage.tables import Table, TableRef, head_version, open_table, table_exists
+from omnigraph.storage.tables import Table, TableRef, head_version, open_newest, open_table, table_exists
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class ManifestStore:
         if branch is not None and branch not in refs:
             self._states.pop(branch, None)
             raise NotFound(f"branch '{branch}' not found", "See omnigraph branch list.")
-        table = open_table(self.ref(branch), None, "__manifest")
+        table = open_newest(self.ref(branch), "__manifest")
         same = known is not None and (branch is None or known.incarnation == (refs[branch].incarnation or ""))
         # Only today's shape tells by itself which rows are new; an older one keeps its commits elsewhere.
         current = stamp_of(table) == INTERNAL_MANIFEST_SCHEMA_VERSION and table.has_stable_row_ids

@@ -14,6 +14,7 @@ import lance
 from lance.optimize import Compaction
 
 from omnigraph.base.errors import OmniError
+from omnigraph.storage.durable import sync_version
 from omnigraph.storage.failures import translate, translated
 from omnigraph.storage.stage import OPERATION_ID, STEP, StagedWrite, Stamp
 from omnigraph.storage.tables import Table, TableRef, has_version, open_table
@@ -125,4 +126,6 @@ def restore(ref: TableRef, pin: int, stamp: Stamp) -> int:
         head = open_table(ref, None)
         operation = lance.LanceOperation.Restore(pin)
         transaction = lance.Transaction(head.version, operation, transaction_properties=stamp.properties())
-        return int(_commit(head.dataset, transaction, max_retries=20, detached=False).version)
+        done = Table(ref, _commit(head.dataset, transaction, max_retries=20, detached=False))
+        sync_version(done, f"{transaction.read_version}-{transaction.uuid}.txn")
+        return done.version

@@ -1,13 +1,27 @@
-"""Writes to the tables OmniGraph keeps about itself: the manifest and its projections."""
+"""Writes to the tables OmniGraph keeps about itself: the manifest and its projections.
+
+With full durability, files are synced before the version that refers to them, and the version before the call returns.
+"""
 
 from __future__ import annotations
 
 import lance
 import pyarrow as pa
 from lance.fragment import write_fragments
+from lance.optimize import Compaction
 
+from omnigraph.base.errors import OmniError
+from omnigraph.storage.durable import sync_files, sync_place, sync_version
 from omnigraph.storage.failures import CommitLost, translated
-from omnigraph.storage.tables import Table, TableRef, open_table, table_exists
+from omnigraph.storage.tables import (
+    Table,
+    TableRef,
+    open_newest,
+    open_table,
+    remove_version,
+    table_exists,
+    torn_versions,
+)
 
 _commit = lance.LanceDataset.commit
 
@@ -15,17 +29,27 @@ _commit = lance.LanceDataset.commit
 def create_now(ref: TableRef, schema: pa.Schema, rows: pa.Table | None = None) -> Table:
     """A new table that readers of the graph cannot know of yet."""
     with translated(f"create {ref.location}"):
-        if rows is None:
-            rows = schema.empty_table()
-        dataset = lance.write_dataset(
-            rows,
+        given = schema.empty_table() if rows is None else rows
+        transaction = write_fragments(
+            given,
             ref.uri,
             schema=schema,
             mode="create",
+            return_transaction=True,
             enable_stable_row_ids=True,
             storage_options=ref.options,
         )
-        return Table(ref, dataset)
+        sync_place(ref, "data")
+        created = _commit(
+            ref.uri,
+            transaction,
+            max_retries=0,
+            detached=False,
+            enable_stable_row_ids=True,
+            storage_options=ref.options,
+        )
+        sync_place(ref, "")
+        return Table(ref, created)
 
 
 def append_to_projection(ref: TableRef, rows: pa.Table) -> Table:
@@ -33,9 +57,23 @@ def append_to_projection(ref: TableRef, rows: pa.Table) -> Table:
     with translated(f"write {ref.location}"):
         if not table_exists(ref):
             return create_now(ref, rows.schema, rows)
-        table = open_table(ref, None)
-        transaction = write_fragments(rows, table.dataset, mode="append", return_transaction=True)
-        return Table(ref, _commit(table.dataset, transaction, max_retries=20, detached=False))
+        table = _open_mended(ref)
+        fresh = list(write_fragments(rows, table.dataset, mode="append"))
+        sync_files(ref, fresh)
+        operation = lance.LanceOperation.Append(fresh)
+        done = Table(ref, _commit(table.dataset, operation, read_version=table.version, max_retries=20, detached=False))
+        sync_version(done)
+        return done
+
+
+def _open_mended(ref: TableRef) -> Table:
+    """The newest version; versions that a power cut tore are removed first."""
+    try:
+        return open_table(ref, None)
+    except OmniError:
+        for version in torn_versions(ref):
+            remove_version(ref, version)
+        return open_newest(ref)
 
 
 def append_if_head(table: Table, rows: pa.Table, properties: dict[str, str]) -> Table:
@@ -45,17 +83,26 @@ def append_if_head(table: Table, rows: pa.Table, properties: dict[str, str]) -> 
     """
     with translated(f"publish to {table.ref.location}"):
         fresh = list(write_fragments(rows, table.dataset, mode="append"))
+        sync_files(table.ref, fresh)
         operation = lance.LanceOperation.Merge([*table.fragments(), *fresh], table.dataset.lance_schema)
         transaction = lance.Transaction(table.version, operation, transaction_properties=properties)
-        done = _commit(table.dataset, transaction, max_retries=0, detached=False)
-    return Table(table.ref, done)
+        done = Table(table.ref, _commit(table.dataset, transaction, max_retries=0, detached=False))
+        sync_version(done, f"{transaction.read_version}-{transaction.uuid}.txn")
+    return done
 
 
 def compact_now(ref: TableRef) -> bool:
-    """Compact a table whose versions nobody pins; False when another writer was first."""
+    """Compact a table whose versions nobody pins; False when there was nothing to do or another writer was first."""
     try:
         with translated(f"compact {ref.location}"):
-            open_table(ref, None).dataset.optimize.compact_files()
+            table = open_table(ref, None)
+            rewrites = [task.execute(table.dataset) for task in Compaction.plan(table.dataset, {}).tasks]
+            if not rewrites:
+                return False
+            for rewrite in rewrites:
+                sync_files(ref, rewrite.new_fragments)
+            Compaction.commit(table.dataset, rewrites)
+            sync_version(open_table(ref, None))
     except CommitLost:
         return False
     return True
@@ -65,10 +112,16 @@ def set_schema_metadata(table: Table, values: dict[str, str]) -> Table:
     """Stamp a table; content is unchanged."""
     with translated(f"stamp {table.ref.location}"):
         table.dataset.update_schema_metadata({**values})
-    return open_table(table.ref, None)
+        return _synced_head(table.ref)
 
 
 def set_field_metadata(table: Table, column: str, values: dict[str, str]) -> Table:
     with translated(f"annotate {table.ref.location}"):
         table.dataset.update_field_metadata({column: {**values}})
-    return open_table(table.ref, None)
+        return _synced_head(table.ref)
+
+
+def _synced_head(ref: TableRef) -> Table:
+    head = open_table(ref, None)
+    sync_version(head)
+    return head

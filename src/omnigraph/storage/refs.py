@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from omnigraph.base.errors import Conflict, NotFound
+from omnigraph.storage.durable import sync_place
 from omnigraph.storage.failures import translated
 from omnigraph.storage.tables import Table, TableRef, open_table
 
@@ -41,12 +42,15 @@ def fork_branch_from_state(ref: TableRef, source_branch: str | None, target_bran
     source = open_table(TableRef(ref.root, ref.location, source_branch), source_version)
     with translated(f"fork {ref.location}"):
         source.dataset.create_branch(target_branch, (source_branch or "main", source_version))
+        sync_place(TableRef(ref.root, ref.location, target_branch), "")
+        sync_place(ref.main, "_refs")
     return open_table(TableRef(ref.root, ref.location, target_branch), None)
 
 
 def set_branch_metadata(ref: TableRef, name: str, metadata: dict[str, str]) -> None:
     with translated(f"annotate branch {name}"):
         open_table(ref.main, None).dataset.branches.replace_metadata(name, metadata)
+        sync_place(ref.main, "_refs")
 
 
 def delete_branch(ref: TableRef, name: str) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import Session
 
-from omnigraph.base.errors import Reclaimed
+from omnigraph.base.errors import OmniError, Reclaimed
 from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.places import Root
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, id_in
@@ -138,6 +138,25 @@ def open_table(ref: TableRef, version: int | None, table_key: str = "") -> Table
         if version is not None and not has_version(ref, version):
             raise Reclaimed(table_key or ref.location, version) from error
         raise Unreadable(f"{table_key or ref.location} version {version} cannot be opened: {error}") from error
+
+
+def open_newest(ref: TableRef, table_key: str = "") -> Table:
+    """The table at its newest version that can be read; a power cut may have torn a newer one."""
+    try:
+        return open_table(ref, None, table_key)
+    except OmniError:
+        for version in reversed(_version_numbers(ref)):
+            try:
+                return open_table(ref, version, table_key)
+            except OmniError:
+                continue
+        raise
+
+
+def torn_versions(ref: TableRef) -> list[int]:
+    """Versions above the newest readable one, newest first."""
+    readable = open_newest(ref).version
+    return [v for v in reversed(_version_numbers(ref)) if v > readable]
 
 
 def table_exists(ref: TableRef) -> bool:

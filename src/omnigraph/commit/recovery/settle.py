@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from typing import Any, ClassVar
 
-from omnigraph.base.errors import Conflict, InternalError
+from omnigraph.base.errors import Conflict, InternalError, NotFound
 from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
@@ -34,7 +34,8 @@ from omnigraph.manifest.migrations import migrate_internal_schema
 from omnigraph.manifest.publisher import HeadMoved, LeaseLost, Precondition
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin
 from omnigraph.manifest.store import BranchState, branch_label
-from omnigraph.storage.tables import open_table
+from omnigraph.storage.durable import sync_whole
+from omnigraph.storage.tables import head_version, open_table, remove_version, torn_versions
 
 _log = logging.getLogger("omnigraph.recovery")
 _ROUNDS_MAX = 8
@@ -48,6 +49,7 @@ class RecoveryAborted(Conflict):
 
 def settle_branch(ctx: CommitContext, branch: str | None, lock: HeldLock) -> None:
     """Settle every sidecar of the branch; the caller holds its lock."""
+    remove_torn_head(ctx, branch)
     for sidecar in pending_sidecars(ctx.objects):
         if sidecar.branch == branch:
             settle(ctx, sidecar, lock)
@@ -55,10 +57,30 @@ def settle_branch(ctx: CommitContext, branch: str | None, lock: HeldLock) -> Non
 
 def sweep(ctx: CommitContext) -> None:
     """Settle what can be settled now: fully where the branch lock is free, else by roll-forward only."""
-    for branch in dict.fromkeys(s.branch for s in pending_sidecars(ctx.objects)):
+    waiting = [s.branch for s in pending_sidecars(ctx.objects)]
+    for branch in dict.fromkeys([*waiting, *_torn_branches(ctx)]):
         with ctx.locks.try_hold(branch) as lock:
             if lock is not None:
                 settle_branch(ctx, branch, lock)
+
+
+def _torn_branches(ctx: CommitContext) -> list[str | None]:
+    heads = [(b, ctx.manifest.state(b)) for b in (None, *ctx.manifest.branches())]
+    return [b for b, state in heads if head_version(state.table.ref, state.version) != state.version]
+
+
+def remove_torn_head(ctx: CommitContext, branch: str | None) -> None:
+    """Remove manifest versions that a power cut tore; they were never acknowledged. The caller holds the lock."""
+    try:
+        state = ctx.manifest.state(branch)
+    except NotFound:
+        return
+    if head_version(state.table.ref, state.version) == state.version:
+        return
+    for version in torn_versions(state.table.ref):
+        _log.warning("version %d of the manifest cannot be read and is removed", version)
+        remove_version(state.table.ref, version)
+    ctx.manifest.forget(branch)
 
 
 def settle(ctx: CommitContext, sidecar: Sidecar, lock: HeldLock) -> Decision:
@@ -103,6 +125,8 @@ def _act(
             "Published versions were removed from outside. The sidecar is kept; restore the files from a backup.",
         )
     if decision is Decision.SETTLED:
+        # Its writer may have died between the publish and its sync.
+        sync_whole(state.table)
         commit = settling_commit(sidecar, state)
         if commit is not None and commit.actor_id == RECOVERY_ACTOR:
             record(ctx.root, _row_of_commit(sidecar, commit))

@@ -1,0 +1,128 @@
+"""Makes what Lance wrote survive a power cut; Lance itself syncs nothing on a local disk.
+
+The caller keeps the order that recovery relies on: staged files before the sidecar, the sidecar before table commits,
+tables before the publish, the publish before the answer. On an object store, and with durability `os`, nothing is done.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from omnigraph.storage.failures import translated
+from omnigraph.storage.objects import sync_directory
+from omnigraph.storage.stage import StagedWrite
+from omnigraph.storage.tables import Table, TableRef
+
+TRANSACTIONS = "_transactions"
+_DATA, _DELETIONS, _INDICES = "data", "_deletions", "_indices"
+
+
+def sync_staged(staged: StagedWrite) -> None:
+    """The files a staged write refers to."""
+    if not staged.ref.root.syncs:
+        return
+    files: list[str] = []
+    if staged.rewrites:
+        for rewrite in staged.rewrites:
+            files += _fragment_files(rewrite.new_fragments)
+    elif staged.transaction is not None:
+        operation = staged.transaction.operation
+        for name in ("fragments", "new_fragments", "updated_fragments"):
+            files += _fragment_files(getattr(operation, name, None) or (), deletions_only=name == "updated_fragments")
+        for index in getattr(operation, "new_indices", None) or ():
+            files += _tree(staged.ref, f"{_INDICES}/{index.uuid}")
+    _sync(staged.ref, files)
+
+
+def sync_commit(staged: StagedWrite, version: int) -> None:
+    """The versions a staged write made, up to `version`."""
+    if not staged.ref.root.syncs:
+        return
+    if staged.rewrites:
+        _sync(staged.ref, [*_versions(staged.ref, staged.read_version + 1, version), *_transactions(staged.ref)])
+        return
+    transaction = f"{TRANSACTIONS}/{staged.read_version}-{staged.uuid}.txn"
+    _sync(staged.ref, [*_versions(staged.ref, version, version), transaction])
+
+
+def sync_files(ref: TableRef, fragments: Iterable[Any]) -> None:
+    """The data files of fragments."""
+    if ref.root.syncs:
+        _sync(ref, _fragment_files(fragments))
+
+
+def sync_version(table: Table, transaction: str | None = None) -> None:
+    """One version of a table; `transaction` is the name of its transaction file, where it is known."""
+    if table.ref.root.syncs:
+        # A commit that Lance moved over a reservation writes its transaction under another name.
+        known = transaction is not None and os.path.exists(f"{table.ref.uri}/{TRANSACTIONS}/{transaction}")
+        names = [f"{TRANSACTIONS}/{transaction}"] if known else _transactions(table.ref)
+        _sync(table.ref, [*_versions(table.ref, table.version, table.version), *names])
+
+
+def sync_whole(table: Table) -> None:
+    """A small table with all its files: another process may have died before it synced them."""
+    sync_files(table.ref, table.fragments())
+    sync_version(table)
+
+
+def sync_place(ref: TableRef, below: str) -> None:
+    """Everything in one folder of a table, "" being the table itself."""
+    if ref.root.syncs:
+        _sync(ref, _tree(ref, below))
+        sync_directory(ref.uri)
+        sync_directory(os.path.dirname(ref.uri))
+
+
+def _fragment_files(fragments: Iterable[Any], deletions_only: bool = False) -> list[str]:
+    files = []
+    for fragment in fragments:
+        if not deletions_only:
+            files += [f"{_DATA}/{file.path}" for file in fragment.files if getattr(file, "base_id", None) is None]
+        if fragment.deletion_file is not None and fragment.deletion_file.base_id is None:
+            files.append(str(fragment.deletion_file.path(fragment.id)))
+    return files
+
+
+def _versions(ref: TableRef, first: int, last: int) -> list[str]:
+    return [ref.version_file(v).removeprefix(f"{ref.path}/") for v in range(first, last + 1)]
+
+
+def _transactions(ref: TableRef) -> list[str]:
+    """The newest transaction files; which of them belong to a version is not worth opening it for."""
+    names = _names(f"{ref.uri}/{TRANSACTIONS}")
+    reads = sorted(names, key=lambda n: int(n.split("-", 1)[0]) if n.split("-", 1)[0].isdigit() else -1)
+    return [f"{TRANSACTIONS}/{n}" for n in reads[-4:]]
+
+
+def _tree(ref: TableRef, below: str) -> list[str]:
+    top = f"{ref.uri}/{below}" if below else ref.uri
+    return [os.path.relpath(os.path.join(folder, name), ref.uri) for folder, _, names in os.walk(top) for name in names]
+
+
+def _names(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except FileNotFoundError:
+        return []
+
+
+def _sync(ref: TableRef, files: Iterable[str]) -> None:
+    """Sync files below a table and every folder between them and it."""
+    folders: set[str] = set()
+    with translated(f"sync {ref.location}"):
+        for file in dict.fromkeys(files):
+            path = f"{ref.uri}/{file}"
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            folder = os.path.dirname(path)
+            folders.add(folder)
+            if file.startswith((_DELETIONS, _INDICES)) or folder.count("/") > ref.uri.count("/") + 1:
+                folders |= {os.path.dirname(folder), ref.uri}
+        for folder in sorted(folders, reverse=True):
+            sync_directory(folder)
