@@ -41,7 +41,7 @@ from omnigraph.engine.write.changes import (
 from omnigraph.graph import Graph
 from omnigraph.storage.fragments import write_fragment_messages
 from omnigraph.storage.stage import IndexKind, IndexSpec
-from omnigraph.storage.tables import TableRef, head_version
+from omnigraph.storage.tables import head_version
 
 COLUMNS = "{ name: String  bio: String?  n: I64?  vec: Vector(4)? }"
 SCHEMA = f"node Person {COLUMNS}\nnode Company {COLUMNS}\nedge Knows: Person -> Person {COLUMNS}\n"
@@ -166,7 +166,7 @@ def pins(graph: Graph) -> dict[str, int]:
 def heads(graph: Graph) -> dict[str, int]:
     """The newest version of every table, readable or not."""
     entries = graph.snapshot().tables.items()
-    return {k: head_version(TableRef(graph.uri, e.location, e.table_branch), e.table_version) for k, e in entries}
+    return {k: head_version(graph.context.ref(e.location, e.table_branch), e.table_version) for k, e in entries}
 
 
 def listing(path: str) -> dict[str, tuple[int, int]]:

@@ -20,7 +20,7 @@ from omnigraph.base import failpoints
 from omnigraph.commit.plan import LOAD, MUTATION, OPTIMIZE, Writer
 from omnigraph.engine.write.changes import Change
 from omnigraph.storage.stage import IndexKind, IndexSpec
-from omnigraph.storage.tables import TableRef, head_version, open_table
+from omnigraph.storage.tables import head_version, open_table
 
 SCHEMA = "node Person { name: String age: I32? }\nnode City { name: String age: I32? }"
 IDS = st.sampled_from([f"k{i}" for i in range(8)] + ["it's", 'a"b', "ключ"])
@@ -96,7 +96,7 @@ class GraphLife(RuleBasedStateMachine):
     def read(self, snapshot: og.Snapshot) -> Content:
         content: Content = {}
         for key, entry in snapshot.tables.items():
-            table = open_table(TableRef(self.place, entry.location, entry.table_branch), entry.table_version, key)
+            table = open_table(self.graph.context.ref(entry.location, entry.table_branch), entry.table_version, key)
             rows = table.read(["id", "age", "name"]).to_pylist()
             assert len(rows) == entry.row_count
             content[key] = {r["id"]: (r["age"], r["name"]) for r in rows}
@@ -121,7 +121,7 @@ class GraphLife(RuleBasedStateMachine):
     @rule(table=st.sampled_from(TABLES))
     def index(self, table: str) -> None:
         entry = self.graph.snapshot().tables[table]
-        opened = open_table(TableRef(self.place, entry.location), entry.table_version)
+        opened = open_table(self.graph.context.ref(entry.location, None), entry.table_version)
         if entry.row_count and not opened.dataset.describe_indices():
             self.commit({table: Edit("index")}, LOAD)
 
@@ -181,7 +181,9 @@ class GraphLife(RuleBasedStateMachine):
             assert newer.parent_commit_id == older.graph_commit_id
             assert newer.created_at > older.created_at
         for entry in self.graph.snapshot().tables.values():
-            assert head_version(TableRef(self.place, entry.location), entry.table_version) == entry.table_version
+            assert (
+                head_version(self.graph.context.ref(entry.location, None), entry.table_version) == entry.table_version
+            )
         assert not os.path.isdir(f"{self.place}/__recovery") or os.listdir(f"{self.place}/__recovery") == []
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from omnigraph import Append, Compact, Conflict, Graph, KeyConflict, Settings, Upsert
 from omnigraph.commit.plan import OPTIMIZE
+from omnigraph.storage.places import open_root
 from omnigraph.storage.tables import TableRef, open_table
 
 SCHEMA = "".join(f"node {name} {{\n  name: String @key\n}}\n" for name in ("Left", "Right", *"ABCDEFGH"))
@@ -170,7 +171,7 @@ def watch_pairs(uri: str) -> Seen:
 
 def read_at(uri: str, snapshot: Any, table_key: str) -> list[str]:
     entry = snapshot.tables[table_key]
-    ref = TableRef(uri, entry.location, entry.table_branch)
+    ref = TableRef(open_root(uri), entry.location, entry.table_branch)
     return sorted(open_table(ref, entry.table_version, table_key).read(["id"]).column("id").to_pylist())
 
 

@@ -18,7 +18,7 @@ from crash_world import EFFECTS, TABLES, build_graph, heads, pending_files, pins
 from omnigraph.base import failpoints
 from omnigraph.base.errors import OmniError
 from omnigraph.base.ids import new_ulid
-from omnigraph.commit.locks import BranchLocks
+from omnigraph.commit.locks import FileLocks
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.engine.write.changes import Append, Upsert
 from omnigraph.graph import Graph
@@ -26,7 +26,7 @@ from omnigraph.graph import Graph
 
 def hold(path: str) -> None:
     """Hold the lock of main until killed."""
-    with BranchLocks(path, 1000).hold(None):
+    with FileLocks(path, 1000).hold(None):
         print("held", flush=True)
         time.sleep(600)
 

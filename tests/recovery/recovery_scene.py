@@ -14,7 +14,7 @@ from crash_world import EFFECTS, TABLES, plan_of, rows_of
 from omnigraph.base import failpoints
 from omnigraph.base.errors import ExpectedVersionMismatch
 from omnigraph.base.ids import new_ulid
-from omnigraph.commit.locks import BranchLocks
+from omnigraph.commit.locks import FileLocks
 from omnigraph.commit.plan import Receipt
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.commit.recovery.audit import RecoveryRecord
@@ -46,7 +46,7 @@ def interrupt(graph: Graph, effect: str, point: str, tables: Sequence[str] = TAB
 def rival_of(graph: Graph, folder: Path) -> Graph:
     """Another handle that holds a lock of its own: what a writer is to one whose lease ran out while it slept."""
     rival = Graph.open(graph.uri, OpenMode.READ_ONLY)
-    context = dataclasses.replace(rival.context, locks=BranchLocks(str(folder), 10_000))
+    context = dataclasses.replace(rival.context, locks=FileLocks(str(folder), 10_000))
     return Graph(context, OpenMode.READ_WRITE)
 
 
@@ -60,12 +60,12 @@ def write_until_it_lands(graph: Graph, changes: Mapping[str, Change]) -> Receipt
 
 def ref_of(graph: Graph, table_key: str) -> TableRef:
     entry = graph.snapshot().tables[table_key]
-    return TableRef(graph.uri, entry.location, entry.table_branch)
+    return graph.context.ref(entry.location, entry.table_branch)
 
 
 def tear(graph: Graph, table_key: str, version: int) -> None:
     """A version file of no bytes, as a power cut leaves one behind."""
-    path = ref_of(graph, table_key).version_file(version)
+    path = f"{graph.uri}/{ref_of(graph, table_key).version_file(version)}"
     with open(path, "wb"):
         pass
     assert os.path.getsize(path) == 0

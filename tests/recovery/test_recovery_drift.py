@@ -61,7 +61,7 @@ def test_a_torn_version_that_no_sidecar_explains_is_drift(graph: Graph) -> None:
 def test_a_head_below_its_pin_aborts_recovery_loudly_and_keeps_the_sidecar(graph: Graph) -> None:
     operation = interrupt(graph, "upsert", "post_phase_a_pre_phase_b")
     pin = pins(graph)[PERSON]
-    os.unlink(ref_of(graph, PERSON).version_file(pin))
+    os.unlink(f"{graph.uri}/{ref_of(graph, PERSON).version_file(pin)}")
     left = {k: v for k, v in listing(graph.uri).items() if not k.startswith(layout.LOCK_DIR)}
 
     with pytest.raises(RecoveryAborted, match=f"node:Person has head {pin - 1} below its pin {pin}") as aborted:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from omnigraph.manifest import layout
 from omnigraph.storage.ledger import append_to_projection
 from omnigraph.storage.places import Root
-from omnigraph.storage.tables import TableRef, open_table, table_exists
+from omnigraph.storage.tables import TableRef, open_newest, table_exists
 
 
 def append_audit(root: Root, rows: pa.Table) -> None:
@@ -20,5 +20,5 @@ def read_audit(root: Root) -> list[dict[str, Any]]:
     ref = TableRef(root, layout.RECOVERIES)
     if not table_exists(ref):
         return []
-    rows: list[dict[str, Any]] = open_table(ref, None).read().to_pylist()
+    rows: list[dict[str, Any]] = open_newest(ref).read().to_pylist()
     return rows

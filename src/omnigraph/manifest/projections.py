@@ -14,9 +14,9 @@ import pyarrow as pa
 from omnigraph.manifest import layout
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.store import BranchState
-from omnigraph.storage.ledger import append_if_head, compact_now, create_now
+from omnigraph.storage.ledger import append_if_head, compact_now, create_now, open_mended
 from omnigraph.storage.places import Root
-from omnigraph.storage.tables import Table, TableRef, open_table, table_exists
+from omnigraph.storage.tables import Table, TableRef, open_newest, table_exists
 
 COMMITS_SCHEMA = pa.schema(
     [
@@ -75,7 +75,7 @@ class Projections:
         if not table_exists(ref):
             create_now(ref, rows([]).schema, rows(commits))
             return
-        table = open_table(ref, None)
+        table = open_mended(ref)
         present = _ids(table)
         missing = [c for c in commits if c.graph_commit_id not in present]
         if missing:
@@ -87,7 +87,7 @@ class Projections:
 def projected_ids(root: Root, branch: str | None) -> set[str]:
     """The commits the commit table of a branch holds."""
     ref = TableRef(root, layout.COMMITS, branch)
-    return _ids(open_table(ref, None)) if table_exists(ref) else set()
+    return _ids(open_newest(ref)) if table_exists(ref) else set()
 
 
 def _ids(table: Table) -> set[str]:

@@ -70,7 +70,7 @@ def sync_whole(table: Table) -> None:
 
 def sync_place(ref: TableRef, below: str) -> None:
     """Everything in one folder of a table, "" being the table itself."""
-    if ref.root.syncs:
+    if ref.root.syncs and os.path.isdir(ref.uri):
         _sync(ref, _tree(ref, below))
         sync_directory(ref.uri)
         sync_directory(os.path.dirname(ref.uri))

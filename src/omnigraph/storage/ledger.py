@@ -57,7 +57,7 @@ def append_to_projection(ref: TableRef, rows: pa.Table) -> Table:
     with translated(f"write {ref.location}"):
         if not table_exists(ref):
             return create_now(ref, rows.schema, rows)
-        table = _open_mended(ref)
+        table = open_mended(ref)
         fresh = list(write_fragments(rows, table.dataset, mode="append"))
         sync_files(ref, fresh)
         operation = lance.LanceOperation.Append(fresh)
@@ -66,7 +66,7 @@ def append_to_projection(ref: TableRef, rows: pa.Table) -> Table:
         return done
 
 
-def _open_mended(ref: TableRef) -> Table:
+def open_mended(ref: TableRef) -> Table:
     """The newest version; versions that a power cut tore are removed first."""
     try:
         return open_table(ref, None)

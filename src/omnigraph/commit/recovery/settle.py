@@ -58,15 +58,12 @@ def settle_branch(ctx: CommitContext, branch: str | None, lock: HeldLock) -> Non
 def sweep(ctx: CommitContext) -> None:
     """Settle what can be settled now: fully where the branch lock is free, else by roll-forward only."""
     waiting = [s.branch for s in pending_sidecars(ctx.objects)]
-    for branch in dict.fromkeys([*waiting, *_torn_branches(ctx)]):
+    main = ctx.manifest.state()
+    torn = [None] if head_version(main.table.ref, main.version) != main.version else []
+    for branch in dict.fromkeys([*waiting, *torn]):
         with ctx.locks.try_hold(branch) as lock:
             if lock is not None:
                 settle_branch(ctx, branch, lock)
-
-
-def _torn_branches(ctx: CommitContext) -> list[str | None]:
-    heads = [(b, ctx.manifest.state(b)) for b in (None, *ctx.manifest.branches())]
-    return [b for b, state in heads if head_version(state.table.ref, state.version) != state.version]
 
 
 def remove_torn_head(ctx: CommitContext, branch: str | None) -> None:
