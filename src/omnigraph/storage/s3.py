@@ -188,14 +188,16 @@ def _translated(what: str, uri: str) -> Iterator[None]:
         yield
     except OmniError:
         raise
-    except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise Unavailable(
-            f"could not {what} in '{uri}': the store refused the credentials",
-            "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy.",
-            what="credentials",
-        ) from error
     except (BaseError, OSError) as error:
-        first = str(error).splitlines()[0] if str(error) else repr(error)
+        text = str(error)
+        # A refused listing comes as a generic error that only says so in words.
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or "403 Forbidden" in text:
+            raise Unavailable(
+                f"could not {what} in '{uri}': the store refused the credentials",
+                "Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the bucket's policy.",
+                what="credentials",
+            ) from error
+        first = text.splitlines()[0] if text else repr(error)
         raise Unavailable(
             f"could not {what} in '{uri}': {first}", "The store did not answer as it should; try again.", what="store"
         ) from error
