@@ -8,6 +8,7 @@ import pytest
 import omnigraph as og
 from omnigraph.base import failpoints
 from omnigraph.commit.plan import LOAD
+from omnigraph.manifest.branches import create_manifest_branch
 from s3_server import S3Server
 
 pytestmark = pytest.mark.slow
@@ -95,3 +96,10 @@ def test_secrets_are_not_printed(s3_server: S3Server) -> None:
     shown = repr(s3_server.settings()) + repr(s3_server.access())
     assert "test-secret" not in shown
     assert "test-key" not in shown
+
+
+def test_a_branch_on_s3_records_this_graph_as_its_base(graph: og.Graph, s3_server: S3Server) -> None:
+    graph.write({"node:Person": og.Append(people("ana"))})
+    create_manifest_branch(graph.context.manifest, None, "draft")
+    again = og.Graph.open(graph.uri, "r", settings=s3_server.settings())
+    assert again.snapshot("draft").tables["node:Person"].row_count == 1

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import Session
 
-from omnigraph.base.errors import OmniError, Reclaimed
+from omnigraph.base.errors import GraphMoved, OmniError, Reclaimed
 from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.places import Root
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, id_in
@@ -133,17 +133,35 @@ def open_table(ref: TableRef, version: int | None, table_key: str = "") -> Table
     """The table at `version`, or at its newest readable version when None."""
     try:
         with translated(f"open {table_key or ref.location}"):
-            return Table(ref, lance.dataset(ref.uri, version=version, session=_session, storage_options=ref.options))
+            table = Table(ref, lance.dataset(ref.uri, version=version, session=_session, storage_options=ref.options))
     except ValueError as error:
         if version is not None and not has_version(ref, version):
             raise Reclaimed(table_key or ref.location, version) from error
         raise Unreadable(f"{table_key or ref.location} version {version} cannot be opened: {error}") from error
+    if ref.branch is not None:
+        _refuse_moved(table)
+    return table
+
+
+def _refuse_moved(table: Table) -> None:
+    """A fork records where its base lies; one that lies elsewhere is another graph's and is never followed."""
+    root = table.ref.root.uri
+    for base in table.dataset.base_paths().values():
+        recorded = str(base.path)
+        if not f"{_without_scheme(recorded)}/".startswith(f"{_without_scheme(root)}/"):
+            raise GraphMoved(branch=table.ref.branch or "main", recorded_base=recorded, root=root)
+
+
+def _without_scheme(uri: str) -> str:
+    return uri.split("://", 1)[-1].rstrip("/")
 
 
 def open_newest(ref: TableRef, table_key: str = "") -> Table:
     """The table at its newest version that can be read; a power cut may have torn a newer one."""
     try:
         return open_table(ref, None, table_key)
+    except GraphMoved:
+        raise
     except OmniError:
         for version in reversed(_version_numbers(ref)):
             try:
