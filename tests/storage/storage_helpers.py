@@ -10,6 +10,7 @@ import pyarrow as pa
 from omnigraph.storage.apply import commit_staged, landed
 from omnigraph.storage.fragments import write_fragment_messages
 from omnigraph.storage.ledger import create_now
+from omnigraph.storage.places import open_root
 from omnigraph.storage.refs import fork_branch_from_state
 from omnigraph.storage.stage import (
     IndexKind,
@@ -57,7 +58,7 @@ START = {f"p{i}": i for i in range(8)}
 
 def people(root: Path, branch: str | None) -> Table:
     """Eight rows in three fragments; on a branch the same rows, inherited from main."""
-    ref = TableRef(str(root), LOCATION)
+    ref = TableRef(open_root(str(root)), LOCATION)
     create_now(ref, SCHEMA, rows(dict(list(START.items())[:4])))
     for first in (4, 6):
         part = dict(list(START.items())[first : first + 2])

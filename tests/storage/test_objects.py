@@ -13,14 +13,17 @@ from object_children import compete
 
 from omnigraph import Unavailable
 from omnigraph.storage.objects import LocalObjectStore, ObjectStore
+from omnigraph.storage.s3 import S3ObjectStore
 
-STORES: dict[str, Callable[[Path], ObjectStore]] = {"local": lambda root: LocalObjectStore(str(root))}
 KEY = "__recovery/one.json"
 
 
-@pytest.fixture(params=list(STORES))
+@pytest.fixture(params=["local", "synced", pytest.param("s3", marks=pytest.mark.slow)])
 def store(request, tmp_path: Path) -> ObjectStore:
-    return STORES[request.param](tmp_path)
+    if request.param == "s3":
+        server = request.getfixturevalue("s3_server")
+        return S3ObjectStore(server.uri(), server.access())
+    return LocalObjectStore(str(tmp_path), syncs=request.param == "synced")
 
 
 def at_once(count: int, act: Callable[[int], object]) -> list[object]:
@@ -50,7 +53,7 @@ def test_missing_object_is_none(store: ObjectStore, key: str):
     assert store.get(key) is None
     assert not store.exists(key)
     assert store.put_if_match(key, b"new", "any") is None
-    assert not store.delete(key)
+    store.delete(key)
 
 
 def test_tag_names_the_content(store: ObjectStore):
@@ -79,15 +82,16 @@ def test_put_if_match_replaces_only_the_object_it_names(store: ObjectStore):
 
 def test_put_if_match_never_re_creates_a_deleted_object(store: ObjectStore):
     tag = store.put_if_absent(KEY, b"one")
-    assert store.delete(KEY)
+    store.delete(KEY)
     assert store.put_if_match(KEY, b"two", tag) is None
     assert not store.exists(KEY)
 
 
-def test_delete_says_whether_there_was_something(store: ObjectStore):
+def test_deleting_twice_is_deleting_once(store: ObjectStore):
     store.put(KEY, b"x")
-    assert store.delete(KEY)
-    assert not store.delete(KEY)
+    store.delete(KEY)
+    store.delete(KEY)
+    assert not store.exists(KEY)
 
 
 def test_list_names_the_objects_directly_below_sorted(store: ObjectStore):
@@ -105,7 +109,8 @@ def test_remove_tree_takes_a_folder_a_file_or_nothing(store: ObjectStore):
     assert store.list("nodes") == ["nodes/a"]
     store.remove_tree("nodes")
     store.remove_tree("nodes")
-    assert store.list("nodes") == []
+    assert store.list("nodes", limit=10) == []
+    assert not store.exists("nodes/a/b")
 
 
 # ---- at once
@@ -138,15 +143,8 @@ def test_replacement_and_deletion_at_once_never_leave_a_resurrected_object(store
             return store.delete(key) if me % 2 else store.put_if_match(key, f"{me}".encode(), tag)
 
         results = at_once(8, act)
-        assert [r for r in results[1::2] if r] == [True]
         assert len([r for r in results[::2] if r is not None]) <= 1
         assert not store.exists(key)
-
-
-def test_of_eight_threads_that_delete_one_object_exactly_one_did_it(store: ObjectStore):
-    for number in range(20):
-        store.put(f"k/{number}", b"x")
-        assert at_once(8, lambda _me, key=f"k/{number}": store.delete(key)).count(True) == 1
 
 
 def test_reader_sees_a_whole_object_or_none(store: ObjectStore):
@@ -225,7 +223,7 @@ def test_no_write_leaves_a_temporary_file(tmp_path: Path):
 
 @pytest.mark.parametrize("step", ["replace", "link"])
 def test_write_that_fails_leaves_the_old_object_and_no_temporary_file(tmp_path: Path, step: str, monkeypatch):
-    store = LocalObjectStore(str(tmp_path))
+    store = LocalObjectStore(str(tmp_path), syncs=True)
     tag = store.put_if_absent(KEY, b"old")
 
     def full(*_):

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from omnigraph import BadRequest
 from omnigraph.storage.apply import commit_staged
 from omnigraph.storage.ledger import create_now
+from omnigraph.storage.places import open_root
 from omnigraph.storage.predicates import id_in, id_is, sql_string
 from omnigraph.storage.stage import (
     IndexKind,
@@ -70,7 +71,7 @@ HOSTILE = [
 def stored(request, tmp_path_factory) -> Table:
     """A table that holds every hostile id."""
     rows = pa.table({"id": HOSTILE, "n": list(range(len(HOSTILE)))}, schema=SCHEMA)
-    ref = TableRef(str(tmp_path_factory.mktemp("people")), "nodes/t")
+    ref = TableRef(open_root(str(tmp_path_factory.mktemp("people"))), "nodes/t")
     table = create_now(ref, SCHEMA, rows)
     if request.param:
         commit_staged(stage_index(table, [IndexSpec("id", IndexKind.BTREE)], STAMP))
@@ -89,7 +90,7 @@ def test_all_hostile_ids_at_once_are_found(stored: Table):
 
 
 def test_each_hostile_id_is_inserted_replaced_and_deleted_alone(tmp_path: Path):
-    ref = TableRef(str(tmp_path), "nodes/t")
+    ref = TableRef(open_root(str(tmp_path)), "nodes/t")
     create_now(ref, SCHEMA)
     for key in HOSTILE:
         commit_staged(stage_append(open_table(ref, None), pa.table({"id": [key], "n": [1]}, schema=SCHEMA), STAMP))
@@ -124,7 +125,7 @@ SPITEFUL = st.text(st.sampled_from("'\\\"`;-*/%_\n abcXé{}$()="), max_size=12)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.one_of(TEXTS, SPITEFUL), unique=True, min_size=2, max_size=8), st.data())
 def test_any_text_finds_exactly_itself(empty_place: str, keys: list[str], data):
-    ref = TableRef(tempfile.mkdtemp(dir=empty_place), "nodes/t")
+    ref = TableRef(open_root(tempfile.mkdtemp(dir=empty_place)), "nodes/t")
     table = create_now(ref, SCHEMA, pa.table({"id": keys, "n": list(range(len(keys)))}, schema=SCHEMA))
     wanted = data.draw(st.lists(st.sampled_from(keys), unique=True, min_size=1))
     for key in wanted:

@@ -22,6 +22,7 @@ from storage_helpers import (
 from omnigraph import KeyConflict
 from omnigraph.storage.apply import Answer, commit_staged, landed, read_slot, restore
 from omnigraph.storage.failures import CommitLost
+from omnigraph.storage.places import open_root
 from omnigraph.storage.stage import (
     Stamp,
     stage_append,
@@ -149,7 +150,7 @@ def test_upsert_of_more_rows_than_a_filter_takes_finds_the_stored_ones(table):
 
 
 def test_new_table_exists_once_its_staged_creation_is_committed(tmp_path: Path):
-    ref = TableRef(str(tmp_path), "nodes/new")
+    ref = TableRef(open_root(str(tmp_path)), "nodes/new")
     staged = stage_create(ref, SCHEMA, STAMP)
     assert not table_exists(ref)
     assert landed(staged, 0, commit_staged(staged))
@@ -159,7 +160,7 @@ def test_new_table_exists_once_its_staged_creation_is_committed(tmp_path: Path):
 
 
 def test_creation_that_comes_second_does_not_land(tmp_path: Path):
-    ref = TableRef(str(tmp_path), "nodes/new")
+    ref = TableRef(open_root(str(tmp_path)), "nodes/new")
     first, second = stage_create(ref, SCHEMA, STAMP), stage_create(ref, pa.schema([pa.field("q", pa.int8())]), STAMP)
     assert landed(first, 0, commit_staged(first))
     assert not landed(second, 0, commit_staged(second))

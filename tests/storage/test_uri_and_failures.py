@@ -13,6 +13,7 @@ from storage_helpers import START, content, people
 from omnigraph import BadRequest, Conflict, Graph, Reclaimed, Unavailable
 from omnigraph.base.errors import OmniError
 from omnigraph.storage.failures import CommitLost, Unreadable, translate, translated
+from omnigraph.storage.places import open_root
 from omnigraph.storage.tables import TableRef, head_version, open_table, table_exists
 from omnigraph.storage.uri import parse_uri
 
@@ -35,15 +36,15 @@ from omnigraph.storage.uri import parse_uri
     ],
 )
 def test_path_and_file_uri_name_an_absolute_directory(given: str, path: str):
-    assert parse_uri(given).path == path
+    assert parse_uri(given).uri == path
 
 
 def test_relative_path_is_made_absolute_and_home_is_expanded(monkeypatch, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/ana")
-    assert parse_uri("library").path == f"{tmp_path}/library"
-    assert parse_uri("./library").path == f"{tmp_path}/library"
-    assert parse_uri("~/library").path == "/home/ana/library"
+    assert parse_uri("library").uri == f"{tmp_path}/library"
+    assert parse_uri("./library").uri == f"{tmp_path}/library"
+    assert parse_uri("~/library").uri == "/home/ana/library"
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,8 @@ def test_relative_path_is_made_absolute_and_home_is_expanded(monkeypatch, tmp_pa
         ("gs://bucket/graph", "unsupported URI scheme 'gs'"),
         ("hdfs://x/y", "unsupported URI scheme 'hdfs'"),
         ("file://otherhost/graph", "names another host"),
+        ("s3://bucket", "is not a place for a graph"),
+        ("s3://bucket/a/../b", "is not a place for a graph"),
     ],
 )
 def test_what_is_no_place_for_a_graph_is_refused_by_name(given: str, said: str):
@@ -141,10 +144,10 @@ def test_translated_error_keeps_its_cause_and_survives_pickling():
 
 def test_version_removed_is_reclaimed_and_torn_is_unreadable(tmp_path: Path):
     table = people(tmp_path, None)
-    os.unlink(table.ref.version_file(1))
+    os.unlink(tmp_path / table.ref.version_file(1))
     with pytest.raises(Reclaimed, match="historical version 1 of node:People was reclaimed"):
         open_table(table.ref, 1, "node:People")
-    Path(table.ref.version_file(2)).write_bytes(b"torn")
+    (tmp_path / table.ref.version_file(2)).write_bytes(b"torn")
     with pytest.raises((Unreadable, Unavailable)):
         open_table(table.ref, 2, "node:People")
     assert content(open_table(table.ref, 3)) == START
@@ -153,15 +156,15 @@ def test_version_removed_is_reclaimed_and_torn_is_unreadable(tmp_path: Path):
 def test_head_version_is_right_whatever_version_is_known(tmp_path: Path):
     table = people(tmp_path, None)
     assert [head_version(table.ref, known) for known in (0, 1, 2, 3, 4, 99)] == [3] * 6
-    os.unlink(table.ref.version_file(1))
+    os.unlink(tmp_path / table.ref.version_file(1))
     assert head_version(table.ref, 1) == 3
 
 
 def test_place_without_versions_is_no_table(tmp_path: Path):
-    assert not table_exists(TableRef(str(tmp_path), "nodes/none"))
+    assert not table_exists(TableRef(open_root(str(tmp_path)), "nodes/none"))
     (tmp_path / "nodes").write_text("a file")
-    assert not table_exists(TableRef(str(tmp_path), "nodes"))
-    assert head_version(TableRef(str(tmp_path), "nodes/none"), 0) == 0
+    assert not table_exists(TableRef(open_root(str(tmp_path)), "nodes"))
+    assert head_version(TableRef(open_root(str(tmp_path)), "nodes/none"), 0) == 0
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -37,8 +37,7 @@ def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, act
     try:
         if manifest.exists():
             raise Conflict(f"'{root}' is already initialized", "Open it, or choose another place.")
-        present = set(objects.list(""))
-        leftovers = [name for name in layout.INIT_LEFTOVERS if name in present]
+        leftovers = [n for n in layout.INIT_LEFTOVERS if objects.exists(n) or objects.list(n, limit=1)]
         if leftovers and not force:
             raise Conflict(
                 f"'{root}' holds leftovers of an interrupted init: {', '.join(leftovers)}", "Use init --force."
