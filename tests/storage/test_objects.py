@@ -226,7 +226,7 @@ def test_no_write_leaves_a_temporary_file(tmp_path: Path):
     assert os.listdir(tmp_path / "__recovery") == ["one.json"]
 
 
-@pytest.mark.parametrize("step", ["replace", "link"])
+@pytest.mark.parametrize("step", ["replace", "link", "fsync"])
 def test_write_that_fails_leaves_the_old_object_and_no_temporary_file(tmp_path: Path, step: str, monkeypatch):
     store = LocalObjectStore(str(tmp_path), syncs=True)
     tag = store.put_if_absent(KEY, b"old")
@@ -238,6 +238,7 @@ def test_write_that_fails_leaves_the_old_object_and_no_temporary_file(tmp_path: 
     writes = {
         "replace": [lambda: store.put(KEY, b"new"), lambda: store.put_if_match(KEY, b"new", tag)],
         "link": [lambda: store.put_if_absent("__recovery/two.json", b"new")],
+        "fsync": [lambda: store.put(KEY, b"new"), lambda: store.put_if_absent("__recovery/two.json", b"new")],
     }[step]
     for write in writes:
         with pytest.raises(Unavailable, match="the disk is full"):

@@ -9,7 +9,7 @@ from omnigraph.commit.lease import LeaseLocks
 from omnigraph.commit.locks import BranchLocks, FileLocks
 from omnigraph.manifest.projections import Projections
 from omnigraph.manifest.publisher import ManifestBatchPublisher
-from omnigraph.manifest.store import BranchState, ManifestStore
+from omnigraph.manifest.store import ManifestStore
 from omnigraph.manifest.upkeep import compact_manifest
 from omnigraph.settings import Settings
 from omnigraph.storage.objects import ObjectStore
@@ -59,12 +59,13 @@ class CommitContext:
     def ref(self, location: str, branch: str | None) -> TableRef:
         return TableRef(self.root, location, branch)
 
-    def keep_house(self, state: BranchState) -> None:
+    def keep_house(self, branch: str | None) -> None:
         """After a commit, while its lock is still held: compact the manifest, let the commit tables catch up.
 
         A compaction loses against every publish, so it is worth trying only while nobody else may publish.
         """
         try:
+            state = self.manifest.state(branch)
             if self.projections.lag(state) >= self.settings.projections_max_lag:
                 self.projections.catch_up(state)
             compact_manifest(self.manifest, state, self.settings.manifest_compact_fragments)

@@ -55,7 +55,7 @@ def commit_plan(ctx: CommitContext, plan: WritePlan, held: HeldLock | None = Non
         with deferred_signals():
             receipt = _arm_to_clear(ctx, plan, state, lock)
             reach(f"{plan.writer.name}.post_phase_d")
-            ctx.keep_house(ctx.manifest.state(plan.branch))
+            ctx.keep_house(plan.branch)
     return receipt
 
 
