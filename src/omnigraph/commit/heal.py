@@ -5,6 +5,7 @@ Runs under the branch lock, after every sidecar was settled. `verdict` decides a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
@@ -21,6 +22,7 @@ from omnigraph.storage.stage import RESTORE_STEP, Stamp
 from omnigraph.storage.tables import head_version
 
 RECOVERY_ACTOR = "omnigraph:recovery"
+_log = logging.getLogger("omnigraph.recovery")
 _ROUNDS_MAX = 8
 
 
@@ -67,6 +69,21 @@ def heal_tables(ctx: CommitContext, branch: str | None, table_keys: Iterable[str
         except HeadMoved:
             continue
     raise InternalError(f"the head of branch '{branch_label(branch)}' moved during every attempt to heal")
+
+
+def heal_branch(ctx: CommitContext, branch: str | None) -> None:
+    """Heal what late effects left on any table of the branch, if its lock is free; foreign drift is left to repair."""
+    entries = ctx.manifest.state(branch).entries
+    drifted = [k for k, e in entries.items() if e.table_branch == branch and _head(ctx, e) > e.table_version]
+    if not drifted:
+        return
+    with ctx.locks.try_hold(branch) as lock:
+        for key in drifted if lock is not None else ():
+            assert lock is not None
+            try:
+                heal_tables(ctx, branch, [key], lock)
+            except Drift as error:
+                _log.warning("%s; %s", error, error.hint)
 
 
 def _head(ctx: CommitContext, entry: SubTableEntry) -> int:

@@ -180,7 +180,10 @@ def _mismatch(ctx: CommitContext, plan: WritePlan) -> ExpectedVersionMismatch:
 def _clear(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar) -> None:
     """Phase D: the write is true; its sidecar may go. A sidecar that stays is settled by the next writer."""
     if plan.branch is not None:
-        found = ctx.manifest.branches().get(plan.branch)
+        try:
+            found = ctx.manifest.branches().get(plan.branch)
+        except OmniError as error:
+            raise RecoveryRequired(plan.operation_id, f"it is published, its branch cannot be seen: {error}") from error
         if found is None or (found.incarnation or "") != plan.branch_incarnation:
             raise RecoveryRequired(plan.operation_id, f"branch '{plan.branch}' was deleted during the write")
     try:

@@ -6,7 +6,9 @@ import os
 
 from omnigraph.base.errors import Conflict, NotFound, Unavailable
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.heal import heal_branch
 from omnigraph.commit.recovery.settle import sweep
+from omnigraph.commit.sidecar import pending_sidecars
 from omnigraph.manifest import layout
 from omnigraph.manifest.migrations import migrate_internal_schema
 from omnigraph.storage.places import probe_store
@@ -36,7 +38,9 @@ def settle_pending(ctx: CommitContext, branch: str | None) -> None:
     sweep(ctx)
     state = ctx.manifest.state(branch)
     if state.table.has_stable_row_ids:
-        ctx.projections.catch_up(state)
+        if not pending_sidecars(ctx.objects):
+            heal_branch(ctx, branch)
+        ctx.projections.catch_up(ctx.manifest.state(branch))
 
 
 def _refuse_half_made(ctx: CommitContext) -> None:
