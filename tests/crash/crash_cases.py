@@ -63,11 +63,6 @@ class Case:
     outcome: Outcome
 
     @property
-    def leaves_restores(self) -> bool:
-        """A restore of an undo lies above the version that recovery publishes; the next write of the table heals it."""
-        return self.lives[0].fail_at is not None and self.outcome is Outcome.ROLLED_FORWARD
-
-    @property
     def id(self) -> str:
         return f"{self.effect.name}-{len(self.tables)}t-{'~'.join(life.name for life in self.lives)}"
 

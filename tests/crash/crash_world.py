@@ -181,5 +181,6 @@ def listing(path: str) -> dict[str, tuple[int, int]]:
 
 
 def pending_files(path: str) -> list[str]:
+    """Sidecars on disk. A writer killed while it writes one may leave a temporary file, which nobody takes for one."""
     folder = os.path.join(path, "__recovery")
-    return sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return sorted(n for n in os.listdir(folder) if n.endswith(".json")) if os.path.isdir(folder) else []
