@@ -58,4 +58,5 @@ def append_frames(
 def _target(view: View, table_key: str) -> FragmentTarget:
     table = view.table_to_write(table_key)
     schema = view.catalog.arrow_schema(table_key)
-    return FragmentTarget(table_key, table.ref.uri, table.version, schema, has_rows=view.entry(table_key).row_count > 0)
+    has_rows = view.entry(table_key).row_count > 0
+    return FragmentTarget(table_key, table.ref.uri, table.version, schema, table.ref.options, has_rows)
