@@ -90,7 +90,6 @@ class Settings:
     write_lease_lifetime_ms: int = _setting("write.lease_lifetime_ms", "OMNIGRAPH_LEASE_LIFETIME_MS", 30_000, _count)
     write_lease_heartbeat_ms: int = _setting("write.lease_heartbeat_ms", "OMNIGRAPH_LEASE_HEARTBEAT_MS", 10_000, _count)
     write_lock_timeout_ms: int = _setting("write.lock_timeout_ms", "OMNIGRAPH_LOCK_TIMEOUT_MS", 60_000, _count)
-    write_retries: int = _setting("write.retries", "OMNIGRAPH_RETRIES", 32, _count)
     manifest_compact_fragments: int = _setting(
         "manifest.compact_fragments", "OMNIGRAPH_MANIFEST_COMPACT_FRAGMENTS", 50, _count
     )

@@ -17,18 +17,6 @@ WINDOWS = (
     "post_manifest_commit_pre_phase_d",
     "post_phase_d",
 )
-WRITERS = (
-    "mutation",
-    "load",
-    "schema_apply",
-    "branch_merge",
-    "ensure_indices",
-    "optimize",
-    "repair",
-    "revert",
-    "reset",
-    "recovery",
-)
 
 Action = Callable[[], None]
 _armed: dict[str, tuple[Action, int]] = {}

@@ -132,14 +132,6 @@ class LeaseLocks:
         name = str(owner.get("holder", ""))
         return Holder(branch or "main", bool(name), int(owner.get("token", 0)), name, str(owner.get("since", "")))
 
-    def break_lock(self, branch: str | None) -> bool:
-        """Free the lock on purpose, whoever holds it; whether there was one to free."""
-        found = self._objects.get(self._key(branch))
-        if found is None or not _read(found).get("holder"):
-            return False
-        data = _owner(branch, int(_read(found).get("token", 0)) + 1, "", self._times)
-        return self._objects.put_if_match(self._key(branch), data, found.etag) is not None
-
     def _key(self, branch: str | None) -> str:
         return f"{layout.LOCK_DIR}/{layout.lock_name(branch)}.json"
 
