@@ -15,7 +15,8 @@ from crash_children import Children
 from crash_scene import World
 from crash_world import EFFECTS, TABLES, heads, pending_files, pins, seen
 
-from omnigraph.base.failpoints import WINDOWS, WRITERS
+from omnigraph.base.failpoints import WINDOWS
+from omnigraph.commit import plan
 from omnigraph.graph import Graph
 
 CASES = whole_product()
@@ -38,7 +39,7 @@ def test_a_crash_leaves_the_graph_before_or_after_and_never_between(case: Case, 
 def test_the_short_ring_dies_in_every_window_of_every_writer_and_at_every_point_of_recovery() -> None:
     short = [c for c in CASES if c.id in SHORT]
     writers = {e.writer.name for e in EFFECTS.values()}
-    assert writers == set(WRITERS) - {"repair", "recovery"}
+    assert writers == {w.name for w in vars(plan).values() if isinstance(w, plan.Writer)}
     died = {life.die_at for c in short for life in c.lives}
     assert died >= {f"{writer}.{window}" for writer in writers for window in WINDOWS}
     for outcome in (Outcome.ROLLED_FORWARD, Outcome.ROLLED_BACK):
