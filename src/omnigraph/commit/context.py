@@ -65,7 +65,7 @@ class CommitContext:
         A compaction loses against every publish, so it is worth trying only while nobody else may publish.
         """
         try:
-            state = self.manifest.state(branch)
+            state = self.manifest.remembered(branch)
             if self.projections.lag(state) >= self.settings.projections_max_lag:
                 self.projections.catch_up(state)
             compact_manifest(self.manifest, state, self.settings.manifest_compact_fragments)

@@ -12,11 +12,11 @@ from enum import Enum
 from omnigraph.base.errors import Drift, InternalError
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.locks import HeldLock
-from omnigraph.manifest.publisher import HeadMoved, Precondition
+from omnigraph.commit.locks import HeldLock, LockLost
+from omnigraph.manifest.publisher import HeadMoved, LeaseLost, Precondition
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin
 from omnigraph.manifest.snapshot import SubTableEntry
-from omnigraph.manifest.store import branch_label
+from omnigraph.manifest.store import BranchState, branch_label
 from omnigraph.storage.apply import Slot, read_slot, restore
 from omnigraph.storage.stage import RESTORE_STEP, Stamp
 from omnigraph.storage.tables import head_version
@@ -41,16 +41,18 @@ def verdict(slots: Sequence[Slot | None]) -> Verdict:
     return Verdict.FOREIGN
 
 
-def heal_tables(ctx: CommitContext, branch: str | None, table_keys: Iterable[str], lock: HeldLock) -> None:
-    """Make head == pin on these tables, or raise Drift naming the one a foreign tool wrote."""
-    keys = sorted(table_keys)
+def heal_tables(ctx: CommitContext, state: BranchState, table_keys: Iterable[str], lock: HeldLock) -> BranchState:
+    """Make head == pin on these tables, or raise Drift naming one that a foreign tool wrote; the branch afterwards.
+
+    A table the branch only inherits is another branch's to heal.
+    """
+    branch, keys = state.branch, sorted(table_keys)
     for _ in range(_ROUNDS_MAX):
-        state = ctx.manifest.state(branch)
-        drifted = [(k, e) for k in keys if (e := state.entries.get(k)) is not None and _head(ctx, e) > e.table_version]
-        # A table the branch only inherits is another branch's to heal.
-        drifted = [(k, e) for k, e in drifted if e.table_branch == branch]
+        owned = [(k, e) for k in keys if (e := state.entries.get(k)) is not None and e.table_branch == branch]
+        drifted = [(k, e) for k, e in owned if _head(ctx, e) != e.table_version]
         if not drifted:
-            return
+            return state
+        lock.raise_token(state.head.lock_token or 0 if state.head else 0)
         lock.check()
         operation_id = new_ulid()
         healed = [_heal(ctx, branch, key, entry, operation_id) for key, entry in drifted]
@@ -64,26 +66,29 @@ def heal_tables(ctx: CommitContext, branch: str | None, table_keys: Iterable[str
         )
         condition = Precondition(parent=state.head_id, bind_parent=True)
         try:
-            ctx.publisher.publish(branch, Changes(tuple(p for p, _ in healed)), {}, intent, condition, state.version)
-            return
-        except HeadMoved:
-            continue
+            pins = Changes(tuple(p for p, _ in healed))
+            return ctx.publisher.publish(branch, pins, {}, intent, condition, state.version).state
+        except (HeadMoved, LeaseLost):
+            state = ctx.manifest.state(branch)
     raise InternalError(f"the head of branch '{branch_label(branch)}' moved during every attempt to heal")
 
 
 def heal_branch(ctx: CommitContext, branch: str | None) -> None:
     """Heal what late effects left on any table of the branch, if its lock is free; foreign drift is left to repair."""
     entries = ctx.manifest.state(branch).entries
-    drifted = [k for k, e in entries.items() if e.table_branch == branch and _head(ctx, e) > e.table_version]
+    drifted = [k for k, e in entries.items() if e.table_branch == branch and _head(ctx, e) != e.table_version]
     if not drifted:
         return
     with ctx.locks.try_hold(branch) as lock:
         for key in drifted if lock is not None else ():
             assert lock is not None
             try:
-                heal_tables(ctx, branch, [key], lock)
+                heal_tables(ctx, ctx.manifest.state(branch), [key], lock)
             except Drift as error:
                 _log.warning("%s; %s", error, error.hint)
+            except LockLost as error:
+                _log.warning("late effects on branch '%s' wait for its holder: %s", branch_label(branch), error)
+                return
 
 
 def _head(ctx: CommitContext, entry: SubTableEntry) -> int:
@@ -95,7 +100,8 @@ def _heal(
 ) -> tuple[Pin, Verdict]:
     ref = ctx.ref(entry.location, entry.table_branch)
     head = _head(ctx, entry)
-    outcome = verdict([read_slot(ref, v) for v in range(entry.table_version + 1, head + 1)])
+    above = [read_slot(ref, v) for v in range(entry.table_version + 1, head + 1)]
+    outcome = verdict(above) if above else Verdict.FOREIGN
     if outcome is Verdict.FOREIGN:
         raise Drift(table_key, branch_label(branch), entry.table_version, head)
     version = head

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import orjson
 
@@ -26,6 +26,7 @@ from omnigraph.manifest import layout
 from omnigraph.storage.failures import translated
 
 _POLL_S_MAX = 0.02
+Looks = Literal["free", "alive", "gone", "stale", "unknown"]
 
 
 class LockLost(Conflict):
@@ -64,13 +65,19 @@ class FileLock:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who wrote the lock file last, and whether the lock is held now."""
+    """Who took the lock last, and whether it is held now.
+
+    `looks`: alive; gone, a process of this host that has ended; stale, not renewed for a lifetime by this machine's
+    clock; unknown.
+    """
 
     branch: str
     held: bool
     token: int
     holder: str
     since: str
+    renewed_at: str = ""
+    looks: Looks = "unknown"
 
 
 class BranchLocks(Protocol):
@@ -84,6 +91,9 @@ class BranchLocks(Protocol):
 
     def holder(self, branch: str | None) -> Holder | None:
         """Who has the lock, or had it last."""
+
+    def break_lock(self, branch: str | None) -> Holder | None:
+        """Free a lock that its holder does not give back; who had it, or None when it was free."""
 
 
 class FileLocks:
@@ -117,15 +127,25 @@ class FileLocks:
             return None
         try:
             owner = _read_owner(fd)
-            return Holder(
-                branch or "main",
-                not _try_flock(fd, fcntl.LOCK_SH),
-                _token(owner),
-                str(owner.get("holder", "unknown")),
-                str(owner.get("since", "")),
-            )
+            held, name = not _try_flock(fd, fcntl.LOCK_SH), str(owner.get("holder", "unknown"))
+            looks: Looks = "free" if not held else "gone" if is_gone(name) else "alive"
+            return Holder(branch or "main", held, _token(owner), name, str(owner.get("since", "")), looks=looks)
         finally:
             os.close(fd)
+
+    def break_lock(self, branch: str | None) -> Holder | None:
+        """None: the system freed it when its holder ended. A lock that is held has a living holder and is refused."""
+        owner = self.holder(branch)
+        if owner is None or not owner.held:
+            return None
+        host, _, pid = owner.holder.partition(":")
+        if owner.looks == "gone":
+            text = f"process {pid}, which has ended; another process inherited its open file"
+            hint = f"Find that process (fuser {self._path(branch)}) and end it; the system then frees the lock."
+        else:
+            text = f"process {pid} on {host}, which is running"
+            hint = f"Wait for it, or end process {pid} there; the system frees the lock when it ends."
+        raise Conflict(f"the lock of branch '{branch or 'main'}' is held by {text}", f"Nothing was broken. {hint}")
 
     def _path(self, branch: str | None) -> str:
         return os.path.join(self._directory, layout.lock_name(branch))
@@ -185,6 +205,37 @@ def _read_owner(fd: int) -> dict[str, object]:
     except ValueError:
         return {}
     return owner if isinstance(owner, dict) else {}
+
+
+def holder_name() -> str:
+    """This process among all that may ever hold a lock: its host, its number, and when it started."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_process_start(os.getpid())}"
+
+
+def is_gone(holder: str) -> bool:
+    """Whether a holder is a process of this host that has ended; without the mark of its start, by its number only."""
+    host, _, rest = holder.partition(":")
+    pid, _, started = rest.partition(":")
+    if host != socket.gethostname() or not (pid.isascii() and pid.isdigit()):
+        return False
+    if started:
+        return _process_start(int(pid)) != started
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except (PermissionError, OverflowError):
+        return False
+    return False
+
+
+def _process_start(pid: int) -> str:
+    """A mark that tells two processes of the same number apart."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[19]
+    except (OSError, IndexError):
+        return "0"
 
 
 def _write_owner(fd: int, branch: str | None, token: int) -> None:

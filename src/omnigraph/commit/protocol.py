@@ -14,7 +14,6 @@ from contextlib import nullcontext
 
 from omnigraph.base.errors import (
     Conflict,
-    Drift,
     ExpectedVersionMismatch,
     OmniError,
     PreconditionFailed,
@@ -30,13 +29,12 @@ from omnigraph.commit.sidecar import Sidecar, encode, sidecar_of
 from omnigraph.commit.signals import deferred_signals
 from omnigraph.commit.undo import undo
 from omnigraph.manifest.lineage import GraphCommit
-from omnigraph.manifest.migrations import migrate_internal_schema
 from omnigraph.manifest.publisher import LeaseLost, Precondition, check
 from omnigraph.manifest.store import BranchState, branch_label
 from omnigraph.storage.apply import commit_staged, landed
 from omnigraph.storage.durable import sync_commit, sync_staged
 from omnigraph.storage.stage import StagedWrite, Stamp, stage_index
-from omnigraph.storage.tables import head_version, open_table
+from omnigraph.storage.tables import open_table
 
 _log = logging.getLogger("omnigraph.commit")
 
@@ -48,9 +46,9 @@ class _NotInItsSlot(Conflict):
 def commit_plan(ctx: CommitContext, plan: WritePlan, held: HeldLock | None = None) -> Receipt:
     """Lock, settle, re-check, then phases A to D. `held`: the branch lock, when the caller prepared under it."""
     with ctx.locks.hold(plan.branch) if held is None else nullcontext(held) as lock:
-        settle_branch(ctx, plan.branch, lock)
-        heal_tables(ctx, plan.branch, [e.table_key for e in plan.effects], lock)
-        state = recheck(ctx, plan, lock)
+        found = settle_branch(ctx, plan.branch, lock)
+        state = heal_tables(ctx, found, [e.table_key for e in plan.effects], lock)
+        recheck(plan, state, lock)
         reach(f"{plan.writer.name}.pre_phase_a")
         with deferred_signals():
             receipt = _arm_to_clear(ctx, plan, state, lock)
@@ -59,9 +57,8 @@ def commit_plan(ctx: CommitContext, plan: WritePlan, held: HeldLock | None = Non
     return receipt
 
 
-def recheck(ctx: CommitContext, plan: WritePlan, lock: HeldLock) -> BranchState:
-    """The branch as the write is about to find it: unchanged since it was prepared, every table at its pin."""
-    state = migrate_internal_schema(ctx.manifest, plan.branch)
+def recheck(plan: WritePlan, state: BranchState, lock: HeldLock) -> None:
+    """Refuse unless the branch is as it was when the write was prepared; its tables are at their pins already."""
     if state.incarnation != plan.branch_incarnation:
         raise Conflict(
             f"branch '{branch_label(plan.branch)}' was deleted and created again",
@@ -70,13 +67,6 @@ def recheck(ctx: CommitContext, plan: WritePlan, lock: HeldLock) -> BranchState:
     head = state.head
     lock.raise_token(head.lock_token or 0 if head else 0)
     check(state, plan.expected_versions, plan.intent(lock.token), Precondition(if_commit=plan.if_commit))
-    for effect in plan.ordered_effects:
-        if effect.expected_version == 0:
-            continue
-        head_now = head_version(effect.ref, effect.expected_version)
-        if head_now != effect.expected_version:
-            raise Drift(effect.table_key, branch_label(plan.branch), effect.expected_version, head_now)
-    return state
 
 
 def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock: HeldLock) -> Receipt:
@@ -145,7 +135,7 @@ def _publish(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar, state: Branc
     lock.check()
     condition = Precondition(plan.if_commit, sidecar.parent_commit_id, bind_parent=True)
     published = ctx.publisher.publish(
-        plan.branch, plan.changes, plan.expected_versions, plan.intent(lock.token), condition, state.version
+        plan.branch, plan.changes, plan.expected_versions, plan.intent(lock.token), condition, state.version, state
     )
     return published.commit
 

@@ -71,12 +71,16 @@ class ManifestBatchPublisher:
         intent: CommitIntent,
         precondition: Precondition | None = None,
         seen_version: int = 0,
+        seen: BranchState | None = None,
     ) -> Published:
-        """`seen_version`: a manifest version older than the operation; its commit cannot lie before it."""
+        """`seen_version`: a manifest version older than the operation; its commit cannot lie before it.
+
+        `seen`: the branch as it was just read. If it is out of date the append is refused, and the branch read again.
+        """
         condition = precondition or Precondition()
         failure: OmniError | None = None
         for _ in range(PUBLISHER_RETRY_BUDGET):
-            state = migrate_internal_schema(self._manifest, branch)
+            state, seen = seen or migrate_internal_schema(self._manifest, branch), None
             landed = find_commit(state, intent.graph_commit_id, seen_version)
             if landed is not None:
                 return Published(landed, state, already=True)

@@ -2,7 +2,7 @@
 
 Holds at every return:
   1. A state is one manifest version: its rows, no earlier and no later ones.
-  2. A warm read costs two existence tests; a moved head costs the rows that are new.
+  2. A warm read costs one existence test; a moved head costs the rows that are new.
   3. Nothing here writes.
 """
 
@@ -33,7 +33,7 @@ from omnigraph.manifest.snapshot import Snapshot, SubTableEntry, TableState, rec
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.places import Root
 from omnigraph.storage.refs import BranchRef, list_branches
-from omnigraph.storage.tables import Table, TableRef, head_version, open_newest, open_table, table_exists
+from omnigraph.storage.tables import Table, TableRef, has_version, open_newest, open_table, table_exists
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,10 @@ class ManifestStore:
             self._states[before.branch] = after
             return after
 
+    def remembered(self, branch: str | None = None) -> BranchState:
+        """The branch as it was last seen, at no cost; for work that does not mind a newer head."""
+        return self._states.get(branch) or self.state(branch)
+
     def forget(self, branch: str | None = None) -> None:
         with self._lock:
             self._states.pop(branch, None)
@@ -142,7 +146,7 @@ class ManifestStore:
         return tables.resolve(branch)
 
     def _is_current(self, known: BranchState) -> bool:
-        if head_version(known.table.ref, known.version) != known.version:
+        if known.table.below_torn or has_version(known.table.ref, known.version + 1):
             return False
         if known.branch is None:
             return True

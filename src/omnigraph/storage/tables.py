@@ -72,6 +72,8 @@ class Table:
     def __init__(self, ref: TableRef, dataset: lance.LanceDataset) -> None:
         self.ref = ref
         self.dataset = dataset
+        self.below_torn = False
+        """Whether a newer version exists that cannot be read."""
 
     @property
     def version(self) -> int:
@@ -104,10 +106,11 @@ class Table:
             return self.read(columns, id_in(ids)) if ids else self.read(columns, "false")
         wanted = pa.array(ids, pa.string())
         names = list(columns) if columns else self.schema.names
-        kept = [
-            batch.filter(pc.is_in(batch.column("id"), value_set=wanted))
-            for batch in self.batches([*names, *([] if "id" in names else ["id"])])
-        ]
+        with translated(f"read {self.ref.location}"):
+            kept = [
+                batch.filter(pc.is_in(batch.column("id"), value_set=wanted))
+                for batch in self.batches([*names, *([] if "id" in names else ["id"])])
+            ]
         return pa.Table.from_batches(kept).select(names) if kept else self.read(names, "false")
 
     def addresses(self, ids: Sequence[str]) -> Addresses:
@@ -165,9 +168,11 @@ def open_newest(ref: TableRef, table_key: str = "") -> Table:
     except OmniError:
         for version in reversed(_version_numbers(ref)):
             try:
-                return open_table(ref, version, table_key)
+                table = open_table(ref, version, table_key)
             except OmniError:
                 continue
+            table.below_torn = True
+            return table
         raise
 
 

@@ -16,7 +16,7 @@ from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.heal import RECOVERY_ACTOR
-from omnigraph.commit.locks import HeldLock
+from omnigraph.commit.locks import HeldLock, LockLost
 from omnigraph.commit.recovery.audit import (
     DISCARDED,
     ROLLED_BACK_KIND,
@@ -35,7 +35,7 @@ from omnigraph.manifest.publisher import HeadMoved, LeaseLost, Precondition
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin
 from omnigraph.manifest.store import BranchState, branch_label
 from omnigraph.storage.durable import sync_whole
-from omnigraph.storage.tables import head_version, open_table, remove_version, torn_versions
+from omnigraph.storage.tables import open_table, remove_version, torn_versions
 
 _log = logging.getLogger("omnigraph.recovery")
 _ROUNDS_MAX = 8
@@ -47,23 +47,38 @@ class RecoveryAborted(Conflict):
     code: ClassVar[str] = "recovery_aborted"
 
 
-def settle_branch(ctx: CommitContext, branch: str | None, lock: HeldLock) -> None:
-    """Settle every sidecar of the branch; the caller holds its lock."""
+def settle_branch(ctx: CommitContext, branch: str | None, lock: HeldLock) -> BranchState:
+    """Settle every sidecar of the branch; the branch afterwards. The caller holds its lock."""
+    settle_pending(ctx, branch, lock)
+    state = migrate_internal_schema(ctx.manifest, branch)
+    if not state.table.below_torn:
+        return state
     remove_torn_head(ctx, branch)
-    for sidecar in pending_sidecars(ctx.objects):
-        if sidecar.branch == branch:
-            settle(ctx, sidecar, lock)
+    return migrate_internal_schema(ctx.manifest, branch)
+
+
+def settle_pending(ctx: CommitContext, branch: str | None, lock: HeldLock) -> None:
+    """Settle every sidecar of a branch, which may be gone."""
+    pending = [s for s in pending_sidecars(ctx.objects) if s.branch == branch]
+    if pending:
+        remove_torn_head(ctx, branch)
+    for sidecar in pending:
+        settle(ctx, sidecar, lock)
 
 
 def sweep(ctx: CommitContext) -> None:
     """Settle what can be settled now: fully where the branch lock is free, else by roll-forward only."""
     waiting = [s.branch for s in pending_sidecars(ctx.objects)]
-    main = ctx.manifest.state()
-    torn = [None] if head_version(main.table.ref, main.version) != main.version else []
+    torn = [None] if ctx.manifest.state().table.below_torn else []
     for branch in dict.fromkeys([*waiting, *torn]):
         with ctx.locks.try_hold(branch) as lock:
-            if lock is not None:
-                settle_branch(ctx, branch, lock)
+            if lock is None:
+                continue
+            try:
+                settle_pending(ctx, branch, lock)
+                remove_torn_head(ctx, branch)
+            except LockLost as error:
+                _log.warning("recovery of branch '%s' is left to whoever has it now: %s", branch_label(branch), error)
 
 
 def remove_torn_head(ctx: CommitContext, branch: str | None) -> None:
@@ -72,7 +87,7 @@ def remove_torn_head(ctx: CommitContext, branch: str | None) -> None:
         state = ctx.manifest.state(branch)
     except NotFound:
         return
-    if head_version(state.table.ref, state.version) == state.version:
+    if not state.table.below_torn:
         return
     for version in torn_versions(state.table.ref):
         _log.warning("version %d of the manifest cannot be read and is removed", version)

@@ -15,12 +15,11 @@ from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from omnigraph.base.errors import ParseError
-from omnigraph.lang.diagnostics import START, Position, parse_error
+from omnigraph.lang.diagnostics import Position, parse_error
 from omnigraph.lang.pg.assemble import Assembler
 from omnigraph.lang.pg.ast import SchemaAst
 from omnigraph.lang.pg.lexer import PgLexer
-
-SOURCE_CHARS_MAX = 1024 * 1024
+from omnigraph.lang.source import position_of, refuse_unreadable
 
 _SAID = {
     "_LBRACE": "'{'", "_RBRACE": "'}'", "_LPAREN": "'('", "_RPAREN": "')'", "_LBRACKET": "'['", "_RBRACKET": "']'",
@@ -34,7 +33,7 @@ _SAID = {
 def parse_schema(text: str, file: str | None = None) -> SchemaAst:
     """The syntax tree of a whole `.pg` text; `file` only names the place in errors."""
     try:
-        _refuse_unreadable(text)
+        refuse_unreadable(text, "schema")
         declarations = _parse(text)
     except ParseError as error:
         error.file = file
@@ -57,25 +56,11 @@ def _grammar() -> Lark:
     return Lark(source, parser="lalr", lexer=PgLexer, transformer=Assembler(), maybe_placeholders=True)
 
 
-def _refuse_unreadable(text: str) -> None:
-    if len(text) > SOURCE_CHARS_MAX:
-        raise parse_error(f"schema source has more than {SOURCE_CHARS_MAX} characters", START)
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as broken:
-        raise parse_error("schema source is not valid Unicode text", _position_of(text, broken.start)) from None
-
-
-def _position_of(text: str, offset: int) -> Position:
-    line_start = text.rfind("\n", 0, offset) + 1
-    return Position(text.count("\n", 0, offset) + 1, offset - line_start + 1)
-
-
 def _explain(unexpected: UnexpectedToken, text: str) -> ParseError:
     wanted = _wanted(set(unexpected.accepts or unexpected.expected))
     token = unexpected.token
     if token.type == "$END":
-        return parse_error(f"unexpected end of file, expected {wanted}", _position_of(text, len(text)))
+        return parse_error(f"unexpected end of file, expected {wanted}", position_of(text, len(text)))
     shown = str(token) if len(token) <= 40 else f"{token[:40]}…"
     return parse_error(f"unexpected '{shown}', expected {wanted}", Position(token.line or 1, token.column or 1))
 
