@@ -37,6 +37,7 @@ lint: $(READY)  ## ruff, mypy --strict, import borders
 
 bench: $(READY)  ## print benchmark ratios
 	$(BIN)/python -m benchmarks.commit
+	$(BIN)/python -m benchmarks.stores
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache demo-graph

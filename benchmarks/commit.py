@@ -22,7 +22,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 import omnigraph as og
-from benchmarks.syscalls import calls_per_commit
+from benchmarks.local_calls import calls_per_commit, shown
 from omnigraph.engine.write.changes import Change
 from omnigraph.manifest.rows import SCHEMA as MANIFEST_SCHEMA
 from omnigraph.storage.fragments import write_fragment_messages
@@ -39,15 +39,21 @@ def rows(key: str) -> pa.Table:
 class Floor:
     """Raw pylance: k staged appends, k commits, one manifest merge_insert."""
 
-    def __init__(self, root: Path) -> None:
-        self.tables = [
-            lance.write_dataset(ROW_SCHEMA.empty_table(), str(root / f"t{i}"), enable_stable_row_ids=True)
-            for i in range(TABLES_MAX)
-        ]
-        self.manifest = lance.write_dataset(
-            MANIFEST_SCHEMA.empty_table(), str(root / "manifest"), enable_stable_row_ids=True
-        )
-        self.count = 0
+    def __init__(self, root: str, options: dict[str, str] | None = None, *, create: bool = True) -> None:
+        def place(name: str, schema: pa.Schema) -> lance.LanceDataset:
+            uri = f"{root}/{name}"
+            if not create:
+                return lance.dataset(uri, storage_options=options)
+            empty = schema.empty_table()
+            return lance.write_dataset(empty, uri, enable_stable_row_ids=True, storage_options=options)
+
+        self.tables = [place(f"t{i}", ROW_SCHEMA) for i in range(TABLES_MAX)]
+        self.manifest = place("manifest", MANIFEST_SCHEMA)
+        self.count = self.manifest.version
+
+    @staticmethod
+    def reopened(root: str) -> Floor:
+        return Floor(root, create=False)
 
     def write(self, k: int) -> None:
         self.count += 1
@@ -89,10 +95,18 @@ class Ours:
     `write` inserts rows known to be new, as the floor does; `insert` looks each id up first, as a user's append does.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: str, settings: og.Settings | None = None) -> None:
         schema = "\n".join(f"node T{i} {{ name: String? age: I32? }}" for i in range(TABLES_MAX))
-        self.graph = og.Graph.init(str(root), schema)
+        self.graph = og.Graph.init(root, schema, settings=settings)
+        self.options = self.graph.context.root.storage_options
         self.count = 0
+
+    @staticmethod
+    def reopened(root: str) -> Ours:
+        ours = Ours.__new__(Ours)
+        ours.graph, ours.options = og.Graph.open(root), None
+        ours.count = ours.graph.snapshot().version + 1_000_000
+        return ours
 
     def write(self, k: int) -> None:
         self.count += 1
@@ -100,7 +114,7 @@ class Ours:
         changes: dict[str, Change] = {}
         for i in range(k):
             table = view.table(f"node:T{i}")
-            messages = write_fragment_messages(table.ref.uri, table.version, rows(f"r{self.count}"), None)
+            messages = write_fragment_messages(table.ref.uri, table.version, rows(f"r{self.count}"), self.options)
             changes[f"node:T{i}"] = og.Fragments(tuple(messages), 1, table.version)
         self.graph.write(changes, view=view)
 
@@ -138,7 +152,7 @@ def run(depths: list[int], tables: list[int]) -> None:
     place = Path(tempfile.mkdtemp(prefix="omnigraph-bench-"))
     first: dict[int, float] = {}
     try:
-        floor, ours = Floor(place / "floor"), Ours(place / "ours")
+        floor, ours = Floor(str(place / "floor")), Ours(str(place / "ours"))
         print("one row into each of k tables, p50 of a compaction cycle; ratio to the floor of the same run")
         print("depth  k    floor      commit           checked insert   commit vs first depth")
         for depth in depths:
@@ -156,10 +170,7 @@ def run(depths: list[int], tables: list[int]) -> None:
                     f"{checked:6.2f} ms {checked / base:4.2f}x   {mine / base / first[k]:4.2f}x",
                     flush=True,
                 )
-            calls = calls_per_commit(place / "ours", 1)
-            shown = "strace is not installed" if calls is None else ", ".join(f"{k} {n:.1f}" for k, n in calls.items())
-            total = "" if calls is None else f" (total {sum(calls.values()):.1f})"
-            print(f"       storage calls of a one-table insert: {shown}{total}", flush=True)
+            print(f"       storage calls of a one-table commit: {shown(calls_per_commit('ours', place / 'ours'))}")
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
