@@ -49,11 +49,18 @@ class Floor:
 
         self.tables = [place(f"t{i}", ROW_SCHEMA) for i in range(TABLES_MAX)]
         self.manifest = place("manifest", MANIFEST_SCHEMA)
-        self.count = self.manifest.version
+        self.count = 0
 
     @staticmethod
-    def reopened(root: str) -> Floor:
-        return Floor(root, create=False)
+    def reopened(root: str, options: dict[str, str] | None = None) -> Floor:
+        floor = Floor(root, options, create=False)
+        floor.count = time.time_ns()
+        return floor
+
+    def catch_up(self) -> None:
+        """See what somebody else wrote."""
+        for table in (*self.tables, self.manifest):
+            table.checkout_latest()
 
     def write(self, k: int) -> None:
         self.count += 1
@@ -105,7 +112,7 @@ class Ours:
     def reopened(root: str) -> Ours:
         ours = Ours.__new__(Ours)
         ours.graph, ours.options = og.Graph.open(root), None
-        ours.count = ours.graph.snapshot().version + 1_000_000
+        ours.count = time.time_ns()
         return ours
 
     def write(self, k: int) -> None:

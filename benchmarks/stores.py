@@ -14,6 +14,7 @@ import shutil
 import statistics
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,8 +74,8 @@ def _again(who: str, uri: str, settings: og.Settings) -> Floor | Ours:
     """The same tables reached through the proxy."""
     ours = Ours.__new__(Ours)
     ours.graph = og.Graph.open(uri, settings=settings)
-    ours.options, ours.count = ours.graph.context.root.storage_options, 2_000_000
-    return ours if who == "ours" else Floor(f"{uri}-floor", dict(ours.options or {}), create=False)
+    ours.options, ours.count = ours.graph.context.root.storage_options, time.time_ns()
+    return ours if who == "ours" else Floor.reopened(f"{uri}-floor", dict(ours.options or {}))
 
 
 def _through(proxy: FaultProxy, writer: Floor | Ours) -> str:
@@ -100,6 +101,7 @@ def run(depths: list[int], names: list[str]) -> None:
 
 def measure(store: Store, depths: list[int]) -> None:
     for depth in depths:
+        store.floor.catch_up()
         grow(store.floor, store.ours, depth)
         floor = statistics.median(p50_ms(store.floor.write, 1))
         ours = statistics.median(p50_ms(store.ours.write, 1))
