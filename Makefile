@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test quick test-full lint bench clean
+.PHONY: help demo test quick test-full lint strace bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  \1\t/' | expand -t 14
@@ -20,13 +20,13 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)  ## a small graph, fed by Spark executors, committed once, read back
 	$(BIN)/python -m demo
 
-test: $(READY) lint  ## lint and all tests but the whole products of cases
+test: $(READY) lint strace  ## lint and all tests but the whole products of cases
 	$(PYTEST) -m "not full"
 
 quick: $(READY)  ## the fast ring
 	$(PYTEST) -m "not slow and not spark and not full"
 
-test-full: $(READY) lint  ## everything, whole products included
+test-full: $(READY) lint strace  ## everything, whole products included
 	$(PYTEST)
 
 lint: $(READY)  ## ruff, mypy --strict, import borders
@@ -34,6 +34,9 @@ lint: $(READY)  ## ruff, mypy --strict, import borders
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+strace:  # the power-cut tests need it; where it cannot be installed they are skipped and say so
+	@command -v strace >/dev/null || apt-get install -y -qq strace || { apt-get update -qq && apt-get install -y -qq strace; } || true
 
 bench: $(READY)  ## print benchmark ratios
 	$(BIN)/python -m benchmarks.commit

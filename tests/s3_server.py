@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -11,7 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from omnigraph.base.ids import new_ulid
@@ -19,6 +20,8 @@ from omnigraph.settings import Settings
 from omnigraph.storage.s3 import S3Access
 
 BUCKET, KEY, SECRET = "graphs", "test-key", "test-secret-of-the-tests"
+# Left to themselves, the parts of two servers that start together choose the same ports and talk to each other's.
+PARTS = ("s3", "master", "volume", "filer", "admin")
 
 
 class S3Server:
@@ -26,7 +29,9 @@ class S3Server:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port = _free_port()
+        names = [f"{part}.port{kind}" for part in PARTS for kind in ("", ".grpc")]
+        self._ports = dict(zip(names, _free_ports(len(names)), strict=True))
+        self.port = self._ports["s3.port"]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -42,7 +47,7 @@ class S3Server:
             f"-dir={self.folder}",
             "-ip=127.0.0.1",
             "-ip.bind=127.0.0.1",
-            f"-s3.port={self.port}",
+            *(f"-{name}={port}" for name, port in self._ports.items()),
             "-s3.port.iceberg=0",
             "-s3.port.lance=0",
             "-webdav=false",
@@ -109,7 +114,13 @@ class S3Server:
         raise AssertionError("the S3 server did not answer within a minute")
 
 
-def _free_port() -> int:
-    with closing(socket.socket()) as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def _free_ports(count: int) -> list[int]:
+    """Below those the system gives to clients: one that tries again while the server is away could take its port."""
+    found: list[int] = []
+    with ExitStack() as held:
+        while len(found) < count:
+            port = random.randrange(10_000, 32_000)
+            with suppress(OSError):
+                held.enter_context(closing(socket.socket())).bind(("127.0.0.1", port))
+                found.append(port)
+    return found

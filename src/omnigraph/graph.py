@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
+from os import PathLike, fspath
 from types import TracebackType
 from typing import Any
 
@@ -11,21 +13,30 @@ from omnigraph.base.errors import BadRequest
 from omnigraph.base.ids import new_ulid
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.catalog.contract import AcceptedSchema, accept
+from omnigraph.commit import branches
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.locks import Holder
 from omnigraph.commit.plan import LOAD, Receipt, Writer
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.engine import opening
+from omnigraph.engine.export import export
 from omnigraph.engine.operations import OperationOutcome, Recoveries, outcome_of, recoveries
 from omnigraph.engine.schema import SchemaKeeper
-from omnigraph.engine.status import GraphStatus, read_status
-from omnigraph.engine.targets import find_commit, snapshot_of
+from omnigraph.engine.status import GraphStatus, break_lock, breakable_lock, read_locks, read_status
+from omnigraph.engine.targets import find_commit, refuse_pinned, snapshot_of
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations, Change, plan_changes
+from omnigraph.engine.write.ensure_indices import IndexResult, ensure_indices
+from omnigraph.engine.write.frames import Frame
+from omnigraph.engine.write.intake import Progress
+from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError, indexed, load_files, load_tables
+from omnigraph.engine.write.mutate import Call, MutationResult, mutate
+from omnigraph.engine.write.retry import writable
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.genesis import init_graph
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.manifest.store import branch_name, refuse_internal
+from omnigraph.manifest.store import branch_label, branch_name, refuse_internal
 from omnigraph.records.encode import json_rows
 from omnigraph.settings import Settings
 from omnigraph.storage.places import open_root
@@ -137,6 +148,26 @@ class Graph:
     def branch_list(self) -> list[str]:
         return visible_branches(self._ctx.manifest)
 
+    def branch_create(self, name: str) -> None:
+        """A new branch at the head of the current one."""
+        self.branch_create_from(branch_label(self._branch), name)
+
+    def branch_create_from(self, source: str, name: str) -> None:
+        """A new branch at the head of `source`; no data is copied."""
+        self.refuse_read_only()
+        refuse_pinned(self._ctx.manifest, source)
+        branches.create(self._ctx, self._on(source), name)
+
+    def branch_delete(self, name: str) -> None:
+        self.refuse_read_only()
+        branches.delete(self._ctx, name.strip(), self._branch)
+
+    def sync_branch(self, name: str) -> None:
+        """Make `name` the branch of later calls that name none."""
+        branch = self._on(name)
+        self._ctx.manifest.state(branch)
+        self._branch = branch
+
     def refresh(self) -> None:
         """See the newest head, settle interrupted writes where possible, bring the commit tables up to date."""
         self._schema.forget()
@@ -153,6 +184,22 @@ class Graph:
 
     def status(self) -> GraphStatus:
         return read_status(self._ctx)
+
+    def locks(self) -> tuple[Holder, ...]:
+        """Who holds the lock of each branch, or held it last."""
+        return read_locks(self._ctx)
+
+    def breakable_lock(self, branch: str | None = None) -> Holder | None:
+        """Whom `break_lock` would take the lock from; None when it is free."""
+        return breakable_lock(self._ctx, branch_name(branch))
+
+    def break_lock(self, branch: str | None = None) -> Holder | None:
+        """Free a lock that its holder does not give back; who had it, or None when it was free.
+
+        On a local disk the system frees the locks of dead processes, so one that is held is refused with its pid.
+        """
+        self.refuse_read_only()
+        return break_lock(self._ctx, branch_name(branch))
 
     def write(
         self,
@@ -172,7 +219,111 @@ class Graph:
         """
         self.refuse_read_only()
         notes = Annotations(actor, message, metadata, if_commit)
-        return commit_plan(self._ctx, plan_changes(view or self.view(branch), changes, writer, notes))
+        fixed = writable(self._ctx, view or self.view(branch), changes)
+        return commit_plan(self._ctx, plan_changes(fixed, changes, writer, notes))
+
+    def mutate(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        if_commit: str | None = None,
+        retries: int | None = None,
+    ) -> MutationResult:
+        """Run a mutation query (`insert`, `update`, `delete`) as one atomic commit; nothing changed, no commit."""
+        self.refuse_read_only()
+        notes = Annotations(actor, message, metadata, if_commit)
+        return mutate(self._ctx, lambda: self.view(branch), Call(source, name, params), notes, retries)
+
+    def mutate_as(
+        self, actor: str, source: str, params: Mapping[str, Any] | None = None, **more: Any
+    ) -> MutationResult:
+        return self.mutate(source, params, actor=actor, **more)
+
+    def load(
+        self,
+        files: str | PathLike[str] | Sequence[str | PathLike[str]],
+        *,
+        mode: Mode,
+        on_error: OnError = "fail",
+        rejects: str | None = None,
+        max_errors: int | None = None,
+        retries: int | None = None,
+        actor: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        if_commit: str | None = None,
+        progress: Progress | None = None,
+        branch: str | None = None,
+        from_branch: str | None = None,
+        index: bool = True,
+    ) -> LoadResult:
+        """Load NDJSON files, directories or standard input (`-`) as one commit, then build missing indexes.
+
+        `from_branch`: make `branch` from it if it is not there. `progress` is told the stage and the rows read so far.
+        """
+        options = LoadOptions(mode, on_error, rejects, max_errors, retries)
+        notes = Annotations(actor, message, metadata, if_commit)
+        names = [fspath(files)] if isinstance(files, str | PathLike) else [fspath(file) for file in files]
+        created = self._branch_for_load(branch, from_branch)
+        done = load_files(self._ctx, lambda: self.view(branch), names, options, notes, progress)
+        return self._after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
+
+    def load_frames(
+        self,
+        frames: Mapping[str, Frame],
+        *,
+        mode: Mode,
+        branch: str | None = None,
+        from_branch: str | None = None,
+        index: bool = True,
+        actor: str | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        if_commit: str | None = None,
+        progress: Progress | None = None,
+        **options: Any,
+    ) -> LoadResult:
+        """Load Arrow, pandas or polars frames by type name; `options` are those of `load`."""
+        chosen, notes = LoadOptions(mode, **options), Annotations(actor, message, metadata, if_commit)
+        created = self._branch_for_load(branch, from_branch)
+        done = load_tables(self._ctx, lambda: self.view(branch), frames, chosen, notes, progress)
+        return self._after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
+
+    def load_as(
+        self, actor: str, files: str | PathLike[str] | Sequence[str | PathLike[str]], **more: Any
+    ) -> LoadResult:
+        return self.load(files, actor=actor, **more)
+
+    def _branch_for_load(self, branch: str | None, base: str | None) -> bool:
+        self.refuse_read_only()
+        name = self._on(branch)
+        if base is None or name is None or name in self.branch_list():
+            return False
+        self.branch_create_from(base, name)
+        return True
+
+    def _after_load(self, done: LoadResult, branch: str | None, index: bool, actor: str | None) -> LoadResult:
+        return indexed(self._ctx, lambda: self.view(branch), done, actor) if index else done
+
+    def export(
+        self, types: Sequence[str] = (), *, branch: str | None = None, snapshot: Snapshot | None = None
+    ) -> Iterator[bytes]:
+        """The branch or a snapshot as NDJSON in pieces, by table key and id; `types` chooses, none means all."""
+        view = self.view(branch)
+        return export(view if snapshot is None else replace(view, snapshot=snapshot), types, self.settings)
+
+    def ensure_indices(
+        self, branch: str | None = None, *, actor: str | None = None, message: str | None = None
+    ) -> IndexResult:
+        """Build every declared index that is missing and fold in rows that came since."""
+        self.refuse_read_only()
+        return ensure_indices(self._ctx, lambda: self.view(branch), Annotations(actor, message))
 
     def refuse_read_only(self) -> None:
         if self._mode is OpenMode.READ_ONLY:

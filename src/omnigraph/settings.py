@@ -23,6 +23,14 @@ def _count(text: Any) -> int:
     return int(str(text).replace("_", "").replace(" ", ""))
 
 
+def _bytes(text: Any) -> int:
+    """`512 MiB`, `1GiB` or a plain number of bytes."""
+    matched = re.fullmatch(r"([0-9][0-9_ ]*?)\s*(KiB|MiB|GiB)?", str(text).strip())
+    if isinstance(text, bool) or matched is None:
+        raise ValueError("expects bytes, for example 512 MiB")
+    return _count(matched[1]) * {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[matched[2]]
+
+
 def _text(text: Any) -> str:
     if not isinstance(text, str) or not text:
         raise ValueError("expects a text")
@@ -90,6 +98,12 @@ class Settings:
     write_lease_lifetime_ms: int = _setting("write.lease_lifetime_ms", "OMNIGRAPH_LEASE_LIFETIME_MS", 30_000, _count)
     write_lease_heartbeat_ms: int = _setting("write.lease_heartbeat_ms", "OMNIGRAPH_LEASE_HEARTBEAT_MS", 10_000, _count)
     write_lock_timeout_ms: int = _setting("write.lock_timeout_ms", "OMNIGRAPH_LOCK_TIMEOUT_MS", 60_000, _count)
+    write_retries: int = _setting("write.retries", "OMNIGRAPH_RETRIES", 32, _count)
+    load_max_errors: int = _setting("load.max_errors", None, 20, _count)
+    load_max_line_bytes: int = _setting("load.max_line_bytes", "OMNIGRAPH_MAX_LINE_BYTES", 32 << 20, _bytes)
+    load_batch_rows: int = _setting("load.batch_rows", "OMNIGRAPH_BATCH_ROWS", 8_192, _count)
+    limits_spill_dir: str | None = _setting("limits.spill_dir", "OMNIGRAPH_SPILL_DIR", None, _text)
+    limits_memory_bytes: int = _setting("limits.memory_bytes", "OMNIGRAPH_MEMORY_BYTES", 512 << 20, _bytes)
     manifest_compact_fragments: int = _setting(
         "manifest.compact_fragments", "OMNIGRAPH_MANIFEST_COMPACT_FRAGMENTS", 50, _count
     )

@@ -25,12 +25,19 @@ from omnigraph.manifest.rows import INTERNAL_MANIFEST_SCHEMA_VERSION
 PROGRAM = [sys.executable, "-m", "omnigraph.cli.main"]
 COMMANDS = [
     "init",
+    "mutate",
+    "branch create",
+    "branch list",
+    "branch delete",
     "snapshot",
     "commit list",
     "commit show",
     "schema show",
+    "lint",
     "status",
     "recovery list",
+    "lock list",
+    "lock break",
     "version",
 ]
 
@@ -82,11 +89,12 @@ def test_the_list_of_commands_above_is_complete():
 
 
 def test_no_summary_in_the_list_of_commands_is_cut(cli):
-    for line in ([], ["commit"], ["schema"], ["recovery"]):
+    for line in ([], ["branch"], ["commit"], ["schema"], ["recovery"], ["lock"]):
         assert "..." not in cli(*line, "--help").out.replace("[ARGS]...", "")
 
 
 def test_every_example_of_the_help_is_true(cli, graph, tmp_path):
+    Path("people.gq").write_text("query people() { match { $p: Person } return { $p.name } }")
     ours = _SHOW_EXAMPLES[0].split()[3]
     examples = [
         line.strip()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crash_cases import Case, Outcome
-from crash_world import ACTOR, MESSAGE, TABLES, TableSeen, heads, listing, pending_files, pins, rows_of, seen
+from crash_world import ACTOR, MESSAGE, TABLES, TableSeen, heads, pins, rows_of, seen
 
+from graph_places import Home, Place, sidecars
 from omnigraph.commit.recovery.audit import RecoveryRecord
 from omnigraph.engine.write.changes import Upsert
 from omnigraph.graph import Graph
@@ -38,29 +39,29 @@ class Known:
 class Wreck:
     """What is left when the last life of a case has ended."""
 
-    path: str
+    home: Home
     operation_id: str
     planned_commit_id: str | None
     acknowledged: bool
 
 
-def check_recovered(case: Case, wreck: Wreck, before: Known, after: Known) -> None:
+def check_recovered(case: Case, wreck: Wreck, place: Place, before: Known, after: Known) -> None:
     """Open the wreck read-write and hold it against the promises of the write path."""
-    graph = Graph.open(wreck.path)
+    graph = wreck.home.open()
     shown = seen(graph)
     assert shown in (before.tables, after.tables), "readers see something between before and after"
     is_after = case.outcome in (Outcome.LANDED, Outcome.ROLLED_FORWARD)
     assert shown == (after if is_after else before).tables, f"expected {case.outcome.value}"
     assert is_after or not wreck.acknowledged, "an acknowledged write was lost"
-    assert pending_files(wreck.path) == [], "a sidecar is left"
+    assert sidecars(place, wreck.home.uri) == [], "a sidecar is left"
     assert heads(graph) == pins(graph), "a table's head is not its pin"
     commit = _check_history(graph, case, wreck, before)
     _check_audit(graph, case, wreck, before, after, commit)
     outcome = graph.operation(wreck.operation_id)
     assert outcome.status == STATUS[case.outcome]
     assert outcome.commit == commit
-    _check_second_open_changes_nothing(wreck.path)
-    _check_next_write(wreck.path, shown)
+    _check_second_open_changes_nothing(wreck.home, place)
+    _check_next_write(wreck.home, shown)
 
 
 def _check_history(graph: Graph, case: Case, wreck: Wreck, before: Known) -> GraphCommit | None:
@@ -113,15 +114,15 @@ def _check_audited_tables(row: RecoveryRecord, case: Case, before: Known, after:
     assert all(is_from > to == before.pins[t] for t, (is_from, to) in told.items())
 
 
-def _check_second_open_changes_nothing(path: str) -> None:
-    left = listing(path)
-    with Graph.open(path):
+def _check_second_open_changes_nothing(home: Home, place: Place) -> None:
+    left = place.listing(home.uri)
+    with home.open():
         pass
-    assert listing(path) == left, "a second open changed files"
+    assert place.listing(home.uri) == left, "a second open changed files"
 
 
-def _check_next_write(path: str, shown: dict[str, TableSeen]) -> None:
-    graph = Graph.open(path)
+def _check_next_write(home: Home, shown: dict[str, TableSeen]) -> None:
+    graph = home.open()
     receipt = graph.write({t: Upsert(rows_of(t, ["later"], "later")) for t in TABLES})
     now = seen(graph)
     for table, was in shown.items():

@@ -26,8 +26,12 @@ def say(*words: str) -> None:
     os.write(1, (" ".join(words) + "\n").encode())
 
 
+def opened(order: dict[str, Any]) -> Graph:
+    return Graph.open(order["path"], settings=Settings(**order["settings"]))
+
+
 def write(order: dict[str, Any]) -> None:
-    graph = Graph.open(order["path"])
+    graph = opened(order)
     plan = plan_of(graph, EFFECTS[order["effect"]], order["tables"], order["operation_id"])
     say("planned", plan.graph_commit_id)
     receipt = commit_plan(graph.context, plan)
@@ -36,7 +40,7 @@ def write(order: dict[str, Any]) -> None:
 
 def write_for_ever(order: dict[str, Any]) -> None:
     """Give the row p0 of every table the number of the write, compact now and then, until somebody kills us."""
-    graph = Graph.open(order["path"])
+    graph = opened(order)
     for number in range(1, 1_000_000):
         say("begun", str(number))
         graph.write({t: Upsert(rows_of(t, ["p0"], "loop", number)) for t in TABLES}, writer=MUTATION)
@@ -51,7 +55,7 @@ def main() -> None:
     if order.get("fail_at"):
         failpoints.arm(order["fail_at"], failpoints.fail)
     failpoints.arm(order["die_at"], die, order.get("skip", 0))
-    {"write": write, "loop": write_for_ever, "open": lambda o: Graph.open(o["path"])}[order["does"]](order)
+    {"write": write, "loop": write_for_ever, "open": opened}[order["does"]](order)
     failpoints.reach("the_end")
 
 
@@ -64,5 +68,6 @@ if __name__ == "__main__":
     from omnigraph.commit.protocol import commit_plan
     from omnigraph.engine.write.changes import Compact, Upsert
     from omnigraph.graph import Graph
+    from omnigraph.settings import Settings
 
     main()

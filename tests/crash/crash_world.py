@@ -91,7 +91,7 @@ def _fragments(view: View, table_key: str) -> Fragments:
     table = view.table(table_key)
     ids = ["elsewhere-1", "elsewhere-2"]
     rows = rows_of(table_key, ids, "new").select(table.schema.names).cast(table.schema)
-    messages = write_fragment_messages(table.ref.uri, table.version, rows, None)
+    messages = write_fragment_messages(table.ref.uri, table.version, rows, table.ref.options)
     return Fragments(tuple(messages), len(ids), table.version)
 
 

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 
 import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from dict_model import TABLES, Content, DictModel, Edit, Row
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 import omnigraph as og
+from graph_places import DISK, S3, DiskPlace, Home, Place, S3Place, sidecars
 from omnigraph.base import failpoints
 from omnigraph.commit.plan import LOAD, MUTATION, OPTIMIZE, Writer
 from omnigraph.engine.write.changes import Change
@@ -25,7 +32,9 @@ from omnigraph.storage.tables import head_version, open_table
 SCHEMA = "node Person { name: String age: I32? }\nnode City { name: String age: I32? }"
 IDS = st.sampled_from([f"k{i}" for i in range(8)] + ["it's", 'a"b', "ключ"])
 ROWS = st.dictionaries(IDS, st.tuples(st.none() | st.integers(0, 9), st.text(max_size=3)), max_size=5)
-SETTINGS = og.Settings(manifest_compact_fragments=7, projections_max_lag=3)
+OFTEN = {"manifest_compact_fragments": 7, "projections_max_lag": 3}
+# Examples and steps of each; a step on a server costs ten times what it costs on a disk.
+LIVES = {DISK: (25, 25), S3: (10, 18)}
 
 
 class Died(BaseException):
@@ -80,18 +89,23 @@ def writer_of(chosen: Mapping[str, Edit]) -> Writer:
 
 
 class GraphLife(RuleBasedStateMachine):
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
+
     @initialize()
     def begin(self) -> None:
         failpoints.disarm_all()
-        self.place = tempfile.mkdtemp(prefix="omnigraph-life-")
-        self.graph = og.Graph.init(self.place, SCHEMA, settings=SETTINGS)
+        self.home = Home(self.place.fresh(), replace(self.place.settings, **OFTEN))
+        self.graph = self.home.init(SCHEMA)
         self.model = DictModel()
         snapshot = self.graph.snapshot()
         self.model.committed(snapshot.version, snapshot.graph_commit_id or "", self.model.content)
 
     def teardown(self) -> None:
         failpoints.disarm_all()
-        shutil.rmtree(getattr(self, "place", ""), ignore_errors=True)
+        if hasattr(self, "home"):
+            self.place.remove(self.home.uri)
 
     def read(self, snapshot: og.Snapshot) -> Content:
         content: Content = {}
@@ -140,10 +154,10 @@ class GraphLife(RuleBasedStateMachine):
             failpoints.disarm_all()
 
     def reopen_after_death(self, after: Content, window: str) -> None:
-        unseen = og.Graph.open(self.place, "r", settings=SETTINGS)
+        unseen = self.home.open("r")
         visible = window in ("post_manifest_commit_pre_phase_d", "post_phase_d")
         assert self.read(unseen.snapshot()) == (after if visible else self.model.content)
-        self.graph = og.Graph.open(self.place, settings=SETTINGS)
+        self.graph = self.home.open()
         found = self.read(self.graph.snapshot())
         assert found == after if visible else found in (self.model.content, after)
         for commit in reversed(self.graph.list_commits()[: -len(self.model.commit_ids)]):
@@ -152,7 +166,7 @@ class GraphLife(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.graph.close()
-        self.graph = og.Graph.open(self.place, settings=SETTINGS)
+        self.graph = self.home.open()
 
     @rule()
     def refresh(self) -> None:
@@ -184,14 +198,23 @@ class GraphLife(RuleBasedStateMachine):
             assert (
                 head_version(self.graph.context.ref(entry.location, None), entry.table_version) == entry.table_version
             )
-        assert not os.path.isdir(f"{self.place}/__recovery") or os.listdir(f"{self.place}/__recovery") == []
-
-
-GraphLife.TestCase.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
+        assert sidecars(self.place, self.home.uri) == []
 
 
 @pytest.mark.slow
-class TestGraphLife(GraphLife.TestCase):
-    pass
+@pytest.mark.parametrize("where", LIVES)
+def test_every_random_life_of_a_graph_is_as_the_dictionaries_say(
+    where: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = S3Place(request.getfixturevalue("s3_server")) if where == S3 else DiskPlace(tmp_path)
+    examples, steps = LIVES[where]
+    run_state_machine_as_test(
+        lambda: GraphLife(place),
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+        ),
+    )

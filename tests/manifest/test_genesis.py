@@ -169,6 +169,12 @@ def test_claim_of_a_living_process_is_respected_even_by_force(place: Path, force
     assert os.listdir(place) == ["__init_claim.json"]
 
 
+def test_claim_made_before_the_machine_restarted_yields_to_force_whatever_runs_under_its_number_now(place: Path):
+    held = claim(place, os.getppid())
+    held.write_text(json.dumps({**json.loads(held.read_text()), "boot": "an earlier one"}))
+    assert_works(Graph.init(str(place), SCHEMA, force=True))
+
+
 def test_claim_of_a_dead_process_yields_to_force_only(place: Path):
     dead = SPAWN.Process(target=os.getpid)
     dead.start()

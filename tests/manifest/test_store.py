@@ -147,4 +147,4 @@ def test_warm_read_of_a_branch_adds_one_look_at_the_branch_references(graph: Gra
         calls = Calls(patched)
         assert graph.snapshot("draft") == known
     assert len(calls.exists) == 1
-    assert calls.others == ["open"]
+    assert calls.others == []

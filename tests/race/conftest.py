@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from race_helpers import SCHEMA, WRITERS, enter_pool
+from race_helpers import CREWS, SCHEMA, Ground, enter_pool
 
-from omnigraph import Graph
+from graph_places import S3, DiskPlace, Place, S3Place
 
 
 @dataclass(frozen=True)
 class Arena:
-    """Eight writers that start together, and a reader that looks on until they are done."""
+    """Writers that start together, and a reader that looks on until they are done."""
 
     executor: ProcessPoolExecutor
     stop: Any
 
-    def run(self, worker: Any, each: list[tuple[Any, ...]], watcher: Any = None, watched: str = "") -> tuple[list, Any]:
+    def run(self, worker: Any, each: list[tuple[Any, ...]], watcher: Any = None) -> tuple[list, Any]:
         """What each writer returned, and what the watcher did; `each` holds the arguments of one writer."""
         self.stop.clear()
-        looking: Future[Any] | None = self.executor.submit(watcher, watched) if watcher else None
+        looking: Future[Any] | None = self.executor.submit(watcher, each[0][0]) if watcher else None
         running = [self.executor.submit(worker, *arguments) for arguments in each]
         try:
             results = [future.result(timeout=800) for future in running]
@@ -35,12 +35,20 @@ class Arena:
 @pytest.fixture(scope="session")
 def arena() -> Iterator[Arena]:
     spawn = multiprocessing.get_context("spawn")
-    start, stop = spawn.Barrier(WRITERS), spawn.Event()
-    with ProcessPoolExecutor(WRITERS + 1, spawn, initializer=enter_pool, initargs=(start, stop)) as executor:
+    gates, stop = {crew: spawn.Barrier(crew) for crew in CREWS.values()}, spawn.Event()
+    with ProcessPoolExecutor(max(gates) + 1, spawn, initializer=enter_pool, initargs=(gates, stop)) as executor:
         yield Arena(executor, stop)
 
 
 @pytest.fixture
-def graph_uri(tmp_path: Path) -> str:
-    with Graph.init(str(tmp_path / "graph"), SCHEMA) as graph:
-        return graph.uri
+def place(where: str, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+    return S3Place(request.getfixturevalue("s3_server")) if where == S3 else DiskPlace(tmp_path)
+
+
+@pytest.fixture
+def ground(where: str, place: Place) -> Iterator[Ground]:
+    """A new graph in the place the test names, for the writers that place is given."""
+    found = Ground(place.fresh(), place.settings, CREWS[where])
+    found.init(SCHEMA).close()
+    yield found
+    place.remove(found.uri)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import race_helpers
+from race_helpers import Ground, start_together
 
 from omnigraph import Conflict, ExpectedVersionMismatch, Graph, RowLevelCasContention
 from omnigraph.base.ids import new_ulid
@@ -12,14 +12,14 @@ from omnigraph.manifest.rows import Changes, CommitIntent, Pin
 Answer = tuple[int, str, str]
 
 
-def publish_rounds(uri: str, writer: int, rounds: int, bound_by: str) -> list[Answer]:
+def publish_rounds(ground: Ground, writer: int, rounds: int, bound_by: str) -> list[Answer]:
     """(round, outcome, commit id) per round; all writers of a round saw the same head before any published."""
-    graph = Graph.open(uri)
+    graph = ground.open()
     answers = []
     for number in range(rounds):
-        race_helpers._start.wait(60)
+        start_together(ground)
         state = graph.context.manifest.state()
-        race_helpers._start.wait(60)
+        start_together(ground)
         intent = CommitIntent(new_ulid(), new_ulid(), "load", message=f"{writer}")
         answers.append((number, _outcome(graph, state, intent, bound_by), intent.graph_commit_id))
     return answers

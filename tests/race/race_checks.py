@@ -1,7 +1,6 @@
 """What must hold of a graph after any race, judged from storage and from what the writers were told."""
 
 import itertools
-import os
 from collections import Counter
 from collections.abc import Iterable
 
@@ -9,17 +8,17 @@ import lance
 import orjson
 from race_helpers import Told, read_at
 
-from omnigraph import Graph
+from graph_places import Home, Place, sidecars
 
 
-def assert_told_is_true(uri: str, told: Iterable[Told]) -> None:
+def assert_told_is_true(home: Home, told: Iterable[Told]) -> None:
     """Acknowledged rows and commits are there, refused ones are not, and nothing is there twice."""
-    graph = Graph.open(uri, "r")
+    graph = home.open("r")
     answers = list(told)
     snapshot = graph.snapshot()
     commits = {c.graph_commit_id: c for c in graph.list_commits()}
     for table in {t for answer in answers for t in answer.tables}:
-        stored = read_at(uri, snapshot, table)
+        stored = read_at(graph, snapshot, table)
         assert len(stored) == len(set(stored)), f"{table} holds an id twice"
         acknowledged = {a.key for a in answers if a.commit_id and table in a.tables}
         assert set(stored) == acknowledged
@@ -31,9 +30,9 @@ def assert_told_is_true(uri: str, told: Iterable[Told]) -> None:
     assert len({a.commit_id for a in answers if a.commit_id}) == sum(1 for a in answers if a.commit_id)
 
 
-def assert_linear(uri: str) -> None:
+def assert_linear(home: Home) -> None:
     """Each commit follows the one before: parent, time and version."""
-    oldest_first = Graph.open(uri, "r").list_commits()[::-1]
+    oldest_first = home.open("r").list_commits()[::-1]
     assert oldest_first[0].parent_commit_id is None
     for before, after in itertools.pairwise(oldest_first):
         assert after.parent_commit_id == before.graph_commit_id
@@ -41,9 +40,10 @@ def assert_linear(uri: str) -> None:
         assert after.manifest_version > before.manifest_version
 
 
-def assert_keys_once(uri: str, branch: str | None = None) -> None:
+def assert_keys_once(home: Home) -> None:
     """No manifest key, and so no `graph_commit:after:` key, was ever inserted twice."""
-    dataset = lance.dataset(f"{uri}/__manifest/tree/{branch}" if branch else f"{uri}/__manifest")
+    options = home.open("r").context.root.storage_options
+    dataset = lance.dataset(f"{home.uri}/__manifest", storage_options=options and dict(options))
     keys = Counter(dataset.to_table(columns=["object_id"])["object_id"].to_pylist())
     assert [key for key, count in keys.items() if count > 1] == []
     stamps = dataset.to_table(columns=["metadata"], filter="object_type = 'graph_commit'")["metadata"].to_pylist()
@@ -51,17 +51,17 @@ def assert_keys_once(uri: str, branch: str | None = None) -> None:
     assert max(ids.values()) == 1
 
 
-def assert_at_rest(uri: str) -> None:
+def assert_at_rest(home: Home, place: Place) -> None:
     """Every table's head is its pin and no sidecar waits."""
-    status = Graph.open(uri, "r").status()
+    status = home.open("r").status()
     drifted = [t.table_key for b in status.branches for t in b.tables if t.drifted]
     assert drifted == []
     assert status.pending == ()
-    assert not os.path.exists(f"{uri}/__recovery") or os.listdir(f"{uri}/__recovery") == []
+    assert sidecars(place, home.uri) == []
 
 
-def assert_sound(uri: str, told: Iterable[Told]) -> None:
-    assert_told_is_true(uri, told)
-    assert_linear(uri)
-    assert_keys_once(uri)
-    assert_at_rest(uri)
+def assert_sound(home: Home, place: Place, told: Iterable[Told]) -> None:
+    assert_told_is_true(home, told)
+    assert_linear(home)
+    assert_keys_once(home)
+    assert_at_rest(home, place)

@@ -12,25 +12,36 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph import Append, Compact, Conflict, Graph, KeyConflict, Settings, Upsert
+from graph_places import DISK, S3, Home
+from omnigraph import Append, Compact, Conflict, Graph, KeyConflict, Upsert
 from omnigraph.commit.plan import OPTIMIZE
-from omnigraph.storage.places import open_root
-from omnigraph.storage.tables import TableRef, open_table
+from omnigraph.storage.tables import open_table
 
 SCHEMA = "".join(f"node {name} {{\n  name: String @key\n}}\n" for name in ("Left", "Right", *"ABCDEFGH"))
 TABLES = ("node:Left", "node:Right")
-WRITERS = 8
+CREWS = {DISK: 8, S3: 4}
 TRIES_MAX = 2000
 COMPACT_EVERY = 16
 
-_start: Any = None
+_gates: dict[int, Any] = {}
 _stop: Any = None
 
 
-def enter_pool(start: Any, stop: Any) -> None:
-    """Give a pool process the barrier all writers start at and the event that ends the readers."""
-    global _start, _stop
-    _start, _stop = start, stop
+@dataclass(frozen=True)
+class Ground(Home):
+    """A graph that so many writers race on."""
+
+    writers: int
+
+
+def enter_pool(gates: dict[int, Any], stop: Any) -> None:
+    """Give a pool process the barriers that crews of a size start at and the event that ends the readers."""
+    global _gates, _stop
+    _gates, _stop = gates, stop
+
+
+def start_together(ground: Ground) -> None:
+    _gates[ground.writers].wait(60)
 
 
 @dataclass(frozen=True)
@@ -54,22 +65,22 @@ class Seen:
 
 
 class AckLog:
-    """One durable line per answer; a line is whole or it was never told."""
+    """One durable line per answer of one kind; a line is whole or it was never told."""
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = path
+    def __init__(self, path: str | Path, kind: type[Any] = Told) -> None:
+        self.path, self.kind = path, kind
 
-    def note(self, told: Told) -> None:
+    def note(self, told: Any) -> None:
         with open(self.path, "ab") as file:
             file.write(json.dumps(asdict(told)).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
-    def answers(self) -> list[Told]:
+    def answers(self) -> list[Any]:
         if not os.path.exists(self.path):
             return []
         lines = Path(self.path).read_bytes().split(b"\n")[:-1]
-        return [Told(**json.loads(line)) for line in lines]
+        return [self.kind(**json.loads(line)) for line in lines]
 
 
 def tables_of(shape: str, writer: int) -> tuple[str, ...]:
@@ -88,12 +99,12 @@ def rows(*keys: str) -> pa.Table:
 
 
 def write_many(
-    uri: str, writer: int, keys: list[str], shape: str, compact_fragments: int = 50, tries_max: int = TRIES_MAX
+    ground: Ground, writer: int, keys: list[str], shape: str, compact_fragments: int = 50, tries_max: int = TRIES_MAX
 ) -> list[Told]:
     """Each key once into every table of the shape, planned anew after each lost race."""
-    graph = Graph.open(uri, settings=Settings(manifest_compact_fragments=compact_fragments))
+    graph = ground.open(manifest_compact_fragments=compact_fragments)
     tables = tables_of(shape, writer)
-    _start.wait(60)
+    start_together(ground)
     told = []
     for number, key in enumerate(keys):
         told.append(write_one(graph, key, tables, tries_max))
@@ -125,10 +136,10 @@ def write_one(graph: Graph, key: str, tables: Iterable[str], tries_max: int = TR
     return Told(key, names, tries=tries_max)
 
 
-def insert_same(uri: str, writer: int, keys: list[str]) -> list[Told]:
+def insert_same(ground: Ground, writer: int, keys: list[str]) -> list[Told]:
     """Strict inserts of keys every other writer inserts too; a key somebody has is a refusal."""
-    graph = Graph.open(uri)
-    _start.wait(60)
+    graph = ground.open()
+    start_together(ground)
     told = []
     for key in keys:
         told.append(insert_one(graph, key, f"{writer}"))
@@ -148,9 +159,9 @@ def insert_one(graph: Graph, key: str, name: str) -> Told:
     raise AssertionError(f"{key} was neither accepted nor refused")
 
 
-def watch_pairs(uri: str) -> Seen:
+def watch_pairs(ground: Ground) -> Seen:
     """Look until told to stop: one handle, each look at exactly one snapshot of both tables."""
-    graph = Graph.open(uri, "r")
+    graph = ground.open("r")
     looks, versions, wrong = 0, [0], []
     while not _stop.is_set() and len(wrong) < 5:
         looks += 1
@@ -160,7 +171,7 @@ def watch_pairs(uri: str) -> Seen:
         if snapshot.version == versions[-1]:
             continue
         versions.append(snapshot.version)
-        left, right = (read_at(uri, snapshot, table) for table in TABLES)
+        left, right = (read_at(graph, snapshot, table) for table in TABLES)
         if left != right:
             wrong.append(f"version {snapshot.version}: {sorted(set(left) ^ set(right))} in one table only")
         counts = [snapshot.tables[t].row_count for t in TABLES]
@@ -169,17 +180,17 @@ def watch_pairs(uri: str) -> Seen:
     return Seen(looks, len(versions) - 1, wrong)
 
 
-def read_at(uri: str, snapshot: Any, table_key: str) -> list[str]:
+def read_at(graph: Graph, snapshot: Any, table_key: str) -> list[str]:
     entry = snapshot.tables[table_key]
-    ref = TableRef(open_root(uri), entry.location, entry.table_branch)
+    ref = graph.context.ref(entry.location, entry.table_branch)
     return sorted(open_table(ref, entry.table_version, table_key).read(["id"]).column("id").to_pylist())
 
 
-def write_until_done(uri: str, keys: list[str], log: str, compact_fragments: int, writing: Any) -> None:
+def write_until_done(home: Home, keys: list[str], log: str, compact_fragments: int, writing: Any) -> None:
     """A writer that may be killed anywhere: it goes on after the last answer it noted."""
     acks = AckLog(log)
     done = {told.key for told in acks.answers()}
-    graph = Graph.open(uri, settings=Settings(manifest_compact_fragments=compact_fragments))
+    graph = home.open(manifest_compact_fragments=compact_fragments)
     writing.set()
     for key in keys:
         if key not in done:

@@ -8,21 +8,29 @@ from typing import Any
 
 import pytest
 from race_checks import assert_at_rest, assert_keys_once, assert_linear
-from race_helpers import TABLES, AckLog, Told, read_at, write_until_done
+from race_helpers import TABLES, AckLog, Ground, Told, read_at, write_until_done
 
-from omnigraph import Graph
+from graph_places import DISK, S3, Home, Place
 
 pytestmark = pytest.mark.slow
 SPAWN = multiprocessing.get_context("spawn")
-KILLS = [6, pytest.param(30, marks=[pytest.mark.full, pytest.mark.timeout(900)])]
+FULL = [pytest.mark.full, pytest.mark.timeout(900)]
+# How often the victim is killed, and after how many fragments the manifest is compacted meanwhile.
+TRIALS = [
+    (DISK, 6, 50),
+    (DISK, 6, 8),
+    (S3, 3, 8),
+    *(pytest.param(where, kills, n, marks=FULL) for where, kills in ((DISK, 30), (S3, 8)) for n in (50, 8)),
+]
+LIFE_S_MAX = {DISK: 0.2, S3: 0.8}
 
 
 class Mortal:
     """A writer process that can be killed and started again; it goes on where its log ends."""
 
-    def __init__(self, uri: str, keys: list[str], log: Path, compact_fragments: int) -> None:
+    def __init__(self, home: Home, keys: list[str], log: Path, compact_fragments: int) -> None:
         self.writing = SPAWN.Event()
-        self.arguments = (uri, keys, str(log), compact_fragments, self.writing)
+        self.arguments = (home, keys, str(log), compact_fragments, self.writing)
         self.keys, self.log = keys, AckLog(log)
         self.process: Any = None
 
@@ -46,12 +54,13 @@ class Mortal:
         return self.log.answers()
 
 
-@pytest.mark.parametrize("kills", KILLS)
-@pytest.mark.parametrize("compact_fragments", [50, 8])
-def test_writes_acknowledged_before_a_kill_are_present_whole_and_once(tmp_path, graph_uri, kills, compact_fragments):
+@pytest.mark.parametrize(("where", "kills", "compact_fragments"), TRIALS)
+def test_writes_acknowledged_before_a_kill_are_present_whole_and_once(
+    tmp_path: Path, ground: Ground, place: Place, where: str, kills: int, compact_fragments: int
+):
     dice = random.Random(kills * compact_fragments)
     writers = [
-        Mortal(graph_uri, [f"w{w}-{i}" for i in range(6 * kills)], tmp_path / f"{w}.log", compact_fragments)
+        Mortal(ground, [f"w{w}-{i}" for i in range(6 * kills)], tmp_path / f"{w}.log", compact_fragments)
         for w in range(3)
     ]
     for writer in writers:
@@ -59,22 +68,22 @@ def test_writes_acknowledged_before_a_kill_are_present_whole_and_once(tmp_path, 
     victim = writers[0]
     killed = 0
     for _ in range(kills):
-        killed += victim.kill_after(dice.uniform(0.0, 0.2))
+        killed += victim.kill_after(dice.uniform(0.0, LIFE_S_MAX[where]))
         victim.start()
     told = [answer for writer in writers for answer in writer.finish()]
     assert killed > kills // 2
-    Graph.open(graph_uri).close()
-    assert_nothing_acknowledged_is_lost(graph_uri, told)
-    assert_linear(graph_uri)
-    assert_keys_once(graph_uri)
-    assert_at_rest(graph_uri)
+    ground.open().close()
+    assert_nothing_acknowledged_is_lost(ground, told)
+    assert_linear(ground)
+    assert_keys_once(ground)
+    assert_at_rest(ground, place)
 
 
-def assert_nothing_acknowledged_is_lost(uri: str, told: list[Told]) -> None:
+def assert_nothing_acknowledged_is_lost(home: Home, told: list[Told]) -> None:
     """A write killed before its answer may have landed too, then whole: in both tables or in none."""
-    graph = Graph.open(uri, "r")
+    graph = home.open("r")
     snapshot = graph.snapshot()
-    left, right = (read_at(uri, snapshot, table) for table in TABLES)
+    left, right = (read_at(graph, snapshot, table) for table in TABLES)
     assert left == right
     assert len(left) == len(set(left))
     assert {t.key for t in told if t.commit_id} <= set(left)

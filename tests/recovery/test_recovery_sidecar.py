@@ -165,6 +165,26 @@ BAD_MEMBERS = {
     "version-null": with_table(post_commit_pin=None),
     "registration-of-nothing": {**SPEC_EXAMPLE, "additional_registrations": [{}]},
     "tombstone-of-nothing": {**SPEC_EXAMPLE, "tombstones": [{"table_key": "x"}]},
+    **{
+        f"{name}-as-number": {**SPEC_EXAMPLE, name: 7} for name in ("branch", "actor_id", "parent_commit_id", "message")
+    },
+    **{
+        f"{name}-as-list": {**SPEC_EXAMPLE, name: [1]} for name in ("branch_incarnation", "graph_commit_id", "metadata")
+    },
+    "token-as-text": {**SPEC_EXAMPLE, "lock_token": "17"},
+    "token-as-truth": {**SPEC_EXAMPLE, "lock_token": True},
+    "writer-as-list": {**SPEC_EXAMPLE, "writer_kind": ["Load"]},
+    "tables-as-object": {**SPEC_EXAMPLE, "tables": {"table_key": "node:Person"}},
+    "table-key-as-number": with_table(table_key=3),
+    "table-path-null": with_table(table_path=None),
+    "table-branch-as-object": with_table(table_branch={}),
+    "version-below-zero": with_table(expected_version=-1),
+    "version-as-fraction": with_table(post_commit_pin=6.5),
+    "transactions-as-text": with_table(transactions="6f0c"),
+    "transactions-of-numbers": with_table(transactions=[1]),
+    "rows-in-words": with_table(row_count="many"),
+    "registrations-as-number": {**SPEC_EXAMPLE, "additional_registrations": 1},
+    "tombstones-of-texts": {**SPEC_EXAMPLE, "tombstones": ["node:Person"]},
 }
 BAD = {**BAD_TEXTS, **{name: json.dumps(members).encode() for name, members in BAD_MEMBERS.items()}}
 

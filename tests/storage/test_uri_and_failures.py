@@ -104,6 +104,7 @@ def test_lost_race_is_a_conflict_however_lance_words_it(error: Exception):
         (OSError(errno.EROFS, "Read-only file system"), "permissions", "no permission"),
         (OSError("object store: Permission denied (os error 13)"), "permissions", "no permission"),
         (OSError("connection reset"), "store", "connection reset"),
+        (pa.ArrowInvalid("External error: LanceError(IO): no answer"), "store", "no answer"),
         (OSError(), "store", "OSError"),
     ],
 )

@@ -81,10 +81,14 @@ class SourceError(_Stated):
     kind: ClassVar[Kind] = Kind.BAD_INPUT
 
     def describe(self) -> str:
-        place = ""
-        if self.line is not None:
-            place = f"{self.file + ':' if self.file else ''}{self.line}:{self.column or 1}: "
-        return f"{self.prefix}: {place}{self.text}" if self.prefix else f"{place}{self.text}"
+        placed = f"{self.place()}{self.text}"
+        return f"{self.prefix}: {placed}" if self.prefix else placed
+
+    def place(self) -> str:
+        """`file:line:column: ` as far as it is known."""
+        if self.line is None:
+            return ""
+        return f"{self.file + ':' if self.file else ''}{self.line}:{self.column or 1}: "
 
 
 class ParseError(SourceError):
@@ -97,14 +101,44 @@ class CatalogError(SourceError):
     prefix: ClassVar[str] = "catalog error"
 
 
+@dataclass(eq=False)
 class TypeCheckError(SourceError):
+    """A query that parses does not fit the schema; `rule` is the code of the rule it breaks."""
+
+    rule: str = ""
     code: ClassVar[str] = "type_error"
     prefix: ClassVar[str] = "type error"
+
+    def describe(self) -> str:
+        return f"{self.prefix}: {self.rule}: {self.place()}{self.text}"
 
 
 class BadRequest(_Stated):
     code: ClassVar[str] = "bad_request"
     kind: ClassVar[Kind] = Kind.BAD_INPUT
+
+
+@dataclass(eq=False)
+class InvalidData(OmniError):
+    """Rows of a load or mutation break the rules; the first stage that found something lists what it found.
+
+    Each violation is `{file, line, type, property, reason, message}`; `total` counts those that are not listed too.
+    """
+
+    violations: tuple[dict[str, Any], ...] = ()
+    total: int = 0
+    stage: str = ""
+    code: ClassVar[str] = "invalid_data"
+    kind: ClassVar[Kind] = Kind.BAD_INPUT
+    hint: str = "Nothing was written. Correct the rows, or load with --on-error quarantine to set them aside."
+
+    def describe(self) -> str:
+        if not self.violations:
+            return f"{self.total} violations"
+        first = self.violations[0]
+        place = f"{first['file']}:{first['line']}: " if first.get("file") else ""
+        rest = f" (and {self.total - 1} more)" if self.total > 1 else ""
+        return f"{place}{first['message']}{rest}"
 
 
 class NotFound(_Stated):

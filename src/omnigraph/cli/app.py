@@ -5,7 +5,19 @@ from __future__ import annotations
 import typer
 
 from omnigraph.cli.command import epilog, root_options
-from omnigraph.cli.commands import commit, init, recovery, schema, snapshot, status, version
+from omnigraph.cli.commands import (
+    branch,
+    commit,
+    init,
+    lint,
+    lock,
+    mutate,
+    recovery,
+    schema,
+    snapshot,
+    status,
+    version,
+)
 
 _EXAMPLES = (
     "omnigraph init ./library --schema schema.pg",
@@ -22,7 +34,7 @@ def _assembled() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
-    for family in (init, snapshot, commit, schema, status, recovery, version):
+    for family in (init, mutate, branch, snapshot, commit, schema, lint, status, recovery, lock, version):
         family.add_to(app)
     return app
 

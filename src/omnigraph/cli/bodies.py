@@ -1,4 +1,4 @@
-"""The JSON shape of commits, recoveries and sidecars, the same wherever they are printed."""
+"""The JSON shape of commits, recoveries, sidecars and locks, the same wherever they are printed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from omnigraph.base.errors import BadRequest
 from omnigraph.cli.times import time_us
 
 if TYPE_CHECKING:
+    from omnigraph.commit.locks import Holder
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.commit.sidecar import BadSidecar, Sidecar
     from omnigraph.manifest.lineage import GraphCommit
@@ -61,6 +62,19 @@ def sidecar_body(sidecar: Sidecar) -> dict[str, Any]:
         "started_at": sidecar.started_at,
         "age_s": age_s(sidecar.started_at),
         "tables": [t.table_key for t in sidecar.tables],
+    }
+
+
+def lock_body(holder: Holder) -> dict[str, Any]:
+    return {
+        "branch": holder.branch,
+        "held": holder.held,
+        "holder": holder.holder,
+        "token": holder.token,
+        "since": holder.since,
+        "age_s": age_s(holder.since),
+        "renewed_at": holder.renewed_at,
+        "looks": holder.looks,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 UriArgument = Annotated[str | None, typer.Argument(metavar="URI", help="The graph; --store does the same.")]
 BranchOption = Annotated[str | None, typer.Option("--branch", "-b", metavar="B", help="Branch; default main.")]
+ActorOption = Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who the commit says made it.")]
+MessageOption = Annotated[str | None, typer.Option("--message", "-m", metavar="TEXT", help="Why, for the commit.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask on a graph that is not local.")]
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 
@@ -44,6 +48,11 @@ class Run:
         _log_to_stderr(self.told, settings.log_level)
         return settings
 
+    @property
+    def names_a_store(self) -> bool:
+        """Whether the line itself says which graph, not the environment or a file."""
+        return self._shared.get("store") is not None
+
     def uri(self, positional: str | None = None) -> str:
         """The graph this run is about, as the user would name it."""
         return graph_uri(self.verb, positional, self._shared.get("store"), self.settings)
@@ -54,6 +63,26 @@ class Run:
         from omnigraph.graph import Graph, OpenMode
 
         return Graph.open(uri, OpenMode.READ_ONLY, settings=self.settings)
+
+    def write(self, positional: str | None = None) -> Graph:
+        """The graph, open for writing; says first what is about to be changed."""
+        uri = self.uri(positional)
+        self.announce(uri)
+        from omnigraph.graph import Graph
+
+        return Graph.open(uri, settings=self.settings)
+
+    def actor(self, given: str | None) -> str | None:
+        return given if given is not None else self.settings.cli_actor
+
+    def confirm(self, yes: bool, what: str, positional: str | None = None) -> None:
+        """Ask before something that cannot be taken back is done to a graph others share."""
+        uri = self.uri(positional)
+        if yes or "://" not in uri or uri.startswith("file://"):
+            return
+        if sys.stdin.isatty() and typer.confirm(f"{what} on {uri}?", err=True):
+            return
+        raise BadRequest(f"refused to {what} on {uri} without a confirmation", "Add --yes.")
 
     def branch(self, given: str | None) -> str:
         return given if given is not None else self.settings.cli_branch

@@ -1,7 +1,8 @@
-"""Sidecars and recoveries as one line of text each."""
+"""Sidecars, recoveries and locks as one line of text each."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from omnigraph.base.clock import iso_us
@@ -10,8 +11,27 @@ from omnigraph.cli.output import one_line
 from omnigraph.cli.times import age_text
 
 if TYPE_CHECKING:
+    from omnigraph.commit.locks import Holder
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.commit.sidecar import BadSidecar, Sidecar
+
+_LOOKS: Mapping[str, str] = {
+    "alive": "looks alive",
+    "gone": "its process is gone",
+    "stale": "not renewed for a lifetime",
+    "unknown": "nothing tells whether it lives",
+}
+
+
+def lock_text(holder: Holder | None) -> str:
+    """`free`, or who holds a lock, since when, and whether that one looks alive."""
+    if holder is None or not holder.held:
+        return "free"
+    age, renewed = age_s(holder.since), age_s(holder.renewed_at)
+    words = [f"held by {holder.holder}", f"token {holder.token}"]
+    words += [f"for {age_text(age)}"] if age is not None else []
+    words += [f"renewed {age_text(renewed)} ago"] if renewed is not None else []
+    return one_line(", ".join([*words, _LOOKS.get(holder.looks, holder.looks)]))
 
 
 def sidecar_line(sidecar: Sidecar) -> str:

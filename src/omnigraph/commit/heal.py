@@ -18,6 +18,7 @@ from omnigraph.manifest.rows import Changes, CommitIntent, Pin
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import BranchState, branch_label
 from omnigraph.storage.apply import Slot, read_slot, restore
+from omnigraph.storage.durable import sync_place
 from omnigraph.storage.stage import RESTORE_STEP, Stamp
 from omnigraph.storage.tables import head_version
 
@@ -64,7 +65,7 @@ def heal_tables(ctx: CommitContext, state: BranchState, table_keys: Iterable[str
             metadata={"omnigraph": {"healed": {pin.table_key: outcome.value for pin, outcome in healed}}},
             lock_token=lock.token,
         )
-        condition = Precondition(parent=state.head_id, bind_parent=True)
+        condition = Precondition(parent=state.head_id, bind_parent=True, incarnation=state.incarnation)
         try:
             pins = Changes(tuple(p for p, _ in healed))
             return ctx.publisher.publish(branch, pins, {}, intent, condition, state.version).state
@@ -105,6 +106,8 @@ def _heal(
     if outcome is Verdict.FOREIGN:
         raise Drift(table_key, branch_label(branch), entry.table_version, head)
     version = head
+    if outcome is Verdict.ADOPT:
+        sync_place(ref, "")
     if outcome is Verdict.RESTORE:
         version = restore(ref, entry.table_version, Stamp(operation_id, table_key, RESTORE_STEP))
     return Pin(table_key, entry.location, entry.table_branch, version, entry.row_count), outcome

@@ -161,6 +161,8 @@ class LeasedLock:
 class LeaseLocks:
     """The leases of one graph."""
 
+    can_break = True
+
     def __init__(self, objects: ObjectStore, timeout_ms: int, lifetime_ms: int, heartbeat_ms: int) -> None:
         self._objects = objects
         self._times = LeaseTimes(timeout_ms, lifetime_ms, min(heartbeat_ms, lifetime_ms // 3))

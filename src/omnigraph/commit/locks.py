@@ -81,7 +81,9 @@ class Holder:
 
 
 class BranchLocks(Protocol):
-    """The locks of one graph, one per branch."""
+    """The locks of one graph, one per branch. `can_break`: whether a lock can be taken from a living holder."""
+
+    can_break: bool
 
     def hold(self, branch: str | None) -> AbstractContextManager[HeldLock]:
         """The lock of `branch`; waits, then raises a retryable Conflict that names the holder."""
@@ -98,6 +100,8 @@ class BranchLocks(Protocol):
 
 class FileLocks:
     """Advisory locks on a local file system."""
+
+    can_break = False
 
     def __init__(self, root: str, timeout_ms: int) -> None:
         self._directory = os.path.join(root, layout.LOCK_DIR)

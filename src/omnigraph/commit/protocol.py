@@ -30,7 +30,7 @@ from omnigraph.commit.signals import deferred_signals
 from omnigraph.commit.undo import undo
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.publisher import LeaseLost, Precondition, check
-from omnigraph.manifest.store import BranchState, branch_label
+from omnigraph.manifest.store import BranchState
 from omnigraph.storage.apply import commit_staged, landed
 from omnigraph.storage.durable import sync_commit, sync_staged
 from omnigraph.storage.stage import StagedWrite, Stamp, stage_index
@@ -59,14 +59,10 @@ def commit_plan(ctx: CommitContext, plan: WritePlan, held: HeldLock | None = Non
 
 def recheck(plan: WritePlan, state: BranchState, lock: HeldLock) -> None:
     """Refuse unless the branch is as it was when the write was prepared; its tables are at their pins already."""
-    if state.incarnation != plan.branch_incarnation:
-        raise Conflict(
-            f"branch '{branch_label(plan.branch)}' was deleted and created again",
-            "Nothing was written. Read the branch again and retry.",
-        )
     head = state.head
     lock.raise_token(head.lock_token or 0 if head else 0)
-    check(state, plan.expected_versions, plan.intent(lock.token), Precondition(if_commit=plan.if_commit))
+    condition = Precondition(plan.if_commit, incarnation=plan.branch_incarnation)
+    check(state, plan.expected_versions, plan.intent(lock.token), condition)
 
 
 def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock: HeldLock) -> Receipt:
@@ -75,6 +71,7 @@ def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock:
         for step in effect.steps:
             if isinstance(step, StagedWrite):
                 sync_staged(step)
+    lock.check()
     _arm(ctx, sidecar)
     try:
         reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
@@ -133,7 +130,7 @@ def _staged_now(plan: WritePlan, effect: Effect, step: DeferredIndex, at: int, n
 def _publish(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar, state: BranchState, lock: HeldLock) -> GraphCommit:
     """Phase C: exactly the planned pins, on exactly the head that was re-checked."""
     lock.check()
-    condition = Precondition(plan.if_commit, sidecar.parent_commit_id, bind_parent=True)
+    condition = Precondition(plan.if_commit, sidecar.parent_commit_id, True, plan.branch_incarnation)
     published = ctx.publisher.publish(
         plan.branch, plan.changes, plan.expected_versions, plan.intent(lock.token), condition, state.version, state
     )
@@ -171,10 +168,10 @@ def _clear(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar) -> None:
     """Phase D: the write is true; its sidecar may go. A sidecar that stays is settled by the next writer."""
     if plan.branch is not None:
         try:
-            found = ctx.manifest.branches().get(plan.branch)
+            found = ctx.manifest.branch(plan.branch)
         except OmniError as error:
             raise RecoveryRequired(plan.operation_id, f"it is published, its branch cannot be seen: {error}") from error
-        if found is None or (found.incarnation or "") != plan.branch_incarnation:
+        if found is None or found.incarnation != plan.branch_incarnation:
             raise RecoveryRequired(plan.operation_id, f"branch '{plan.branch}' was deleted during the write")
     try:
         ctx.objects.delete(sidecar.key)

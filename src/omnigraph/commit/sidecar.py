@@ -23,6 +23,7 @@ from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import StagedWrite
 
 SIDECAR_SCHEMA_VERSION = 1
+_KINDS = {str: "text", int: "whole number", list: "list", dict: "object"}
 
 
 class BadSidecar(Conflict):
@@ -168,39 +169,71 @@ def decode(key: str, data: bytes) -> Sidecar:
 def _decoded(members: dict[str, Any]) -> Sidecar:
     tables = tuple(
         SidecarTable(
-            t["table_key"],
-            t["table_path"],
-            t.get("table_branch"),
-            int(t["expected_version"]),
-            int(t["post_commit_pin"]),
-            tuple(t.get("transactions") or ()),
-            t.get("row_count"),
+            _text(t, "table_key"),
+            _text(t, "table_path"),
+            _text_or_none(t, "table_branch"),
+            _whole(t, "expected_version"),
+            _whole(t, "post_commit_pin"),
+            tuple(_entry(uuid, str, "transactions") for uuid in _several(t, "transactions")),
+            None if t.get("row_count") is None else _whole(t, "row_count"),
         )
-        for t in members["tables"]
+        for t in _objects(members, "tables", required=True)
     )
     return Sidecar(
-        operation_id=members["operation_id"],
-        started_at=members.get("started_at", ""),
-        branch=members.get("branch"),
-        actor_id=members.get("actor_id"),
-        writer_kind=WriterKind(members["writer_kind"]),
+        operation_id=_text(members, "operation_id"),
+        started_at=_text_or_none(members, "started_at") or "",
+        branch=_text_or_none(members, "branch"),
+        actor_id=_text_or_none(members, "actor_id"),
+        writer_kind=WriterKind(_text(members, "writer_kind")),
         tables=tables,
-        graph_commit_id=members.get("graph_commit_id"),
-        parent_commit_id=members.get("parent_commit_id"),
-        branch_incarnation=members.get("branch_incarnation"),
-        merge_source_commit_id=members.get("merge_source_commit_id"),
-        lock_token=members.get("lock_token"),
+        graph_commit_id=_text_or_none(members, "graph_commit_id"),
+        parent_commit_id=_text_or_none(members, "parent_commit_id"),
+        branch_incarnation=_text_or_none(members, "branch_incarnation"),
+        merge_source_commit_id=_text_or_none(members, "merge_source_commit_id"),
+        lock_token=None if members.get("lock_token") is None else _whole(members, "lock_token"),
         registrations=tuple(
-            Registration(r["table_key"], r["table_path"]) for r in members.get("additional_registrations") or ()
+            Registration(_text(r, "table_key"), _text(r, "table_path"))
+            for r in _objects(members, "additional_registrations")
         ),
         tombstones=tuple(
-            Tombstone(t["table_key"], t["location"], int(t["tombstone_version"]))
-            for t in members.get("tombstones") or ()
+            Tombstone(_text(t, "table_key"), _text(t, "location"), _whole(t, "tombstone_version"))
+            for t in _objects(members, "tombstones")
         ),
-        message=members.get("message"),
+        message=_text_or_none(members, "message"),
         counts=counts_from_json(members.get("counts")),
-        metadata=members.get("metadata") or {},
+        metadata=_entry(members.get("metadata") or {}, dict, "metadata"),
     )
+
+
+def _text(members: dict[str, Any], name: str) -> str:
+    return str(_entry(members[name], str, name))
+
+
+def _text_or_none(members: dict[str, Any], name: str) -> str | None:
+    return None if members.get(name) is None else _text(members, name)
+
+
+def _whole(members: dict[str, Any], name: str) -> int:
+    number = int(_entry(members[name], int, name))
+    if number < 0:
+        raise ValueError(f"{name!r}: {number} is below zero")
+    return number
+
+
+def _several(members: dict[str, Any], name: str) -> list[Any]:
+    return list(_entry(members.get(name) or [], list, name))
+
+
+def _objects(members: dict[str, Any], name: str, required: bool = False) -> list[dict[str, Any]]:
+    found = _entry(members[name], list, name) if required else _several(members, name)
+    return [_entry(one, dict, name) for one in found]
+
+
+def _entry(value: Any, kind: type, name: str) -> Any:
+    """`value`, if it is of exactly this JSON kind; a truth value is no number."""
+    if type(value) is not kind:
+        raise TypeError(f"{name!r}: {value!r} is no {_KINDS[kind]}")
+    return value
 
 
 def pending_sidecars(objects: ObjectStore) -> list[Sidecar]:

@@ -9,9 +9,10 @@ from omnigraph.commit.locks import HeldLock
 from omnigraph.commit.restores import restore_moved
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.manifest.lineage import RECOVERY_KEY, ROLLED_BACK, GraphCommit
-from omnigraph.manifest.publisher import HeadMoved, Precondition, find_commit
+from omnigraph.manifest.publisher import BranchReplaced, HeadMoved, Precondition, find_commit
 from omnigraph.manifest.rows import Changes, CommitIntent
 from omnigraph.manifest.store import branch_label
+from omnigraph.storage.durable import sync_whole
 
 _ROUNDS_MAX = 8
 
@@ -24,8 +25,11 @@ def undo(
         lock.check()
         ctx.manifest.forget(sidecar.branch)
         state = ctx.manifest.state(sidecar.branch)
+        if sidecar.branch_incarnation not in (None, state.incarnation):
+            raise BranchReplaced(f"branch '{branch_label(sidecar.branch)}' was deleted and created again")
         own = find_commit(state, sidecar.graph_commit_id or "", seen_version)
         if own is not None:
+            sync_whole(state.table)
             return own
         settled = any(c.operation_id == sidecar.operation_id for c in state.commits_since(seen_version))
         if not settled:
@@ -38,7 +42,7 @@ def undo(
                 metadata={"omnigraph": {RECOVERY_KEY: ROLLED_BACK}},
                 lock_token=lock.token,
             )
-            condition = Precondition(parent=state.head_id, bind_parent=True)
+            condition = Precondition(parent=state.head_id, bind_parent=True, incarnation=state.incarnation)
             try:
                 ctx.publisher.publish(sidecar.branch, Changes(pins), {}, intent, condition, state.version)
             except HeadMoved:

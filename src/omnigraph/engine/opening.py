@@ -11,6 +11,7 @@ from omnigraph.commit.recovery.settle import sweep
 from omnigraph.commit.sidecar import pending_sidecars
 from omnigraph.manifest import layout
 from omnigraph.manifest.migrations import migrate_internal_schema
+from omnigraph.storage.durable import sync_place
 from omnigraph.storage.places import probe_store
 
 
@@ -30,7 +31,10 @@ def open_graph(ctx: CommitContext, writable: bool) -> None:
     probe_store(ctx.root)
     if ctx.manifest.state().table.has_stable_row_ids:
         migrate_internal_schema(ctx.manifest, None)
-    ctx.objects.delete(layout.INIT_CLAIM)
+    if ctx.objects.exists(layout.INIT_CLAIM):
+        # An init that died after it had made the manifest may not have synced it.
+        sync_place(ctx.manifest.ref(), "")
+        ctx.objects.delete(layout.INIT_CLAIM)
     settle_pending(ctx, None)
 
 

@@ -8,9 +8,10 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
 from omnigraph.commit.recovery.audit import RecoveryRecord, recorded
 from omnigraph.commit.sidecar import BadSidecar, Sidecar, readable_sidecars
+from omnigraph.manifest import layout
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.projections import projected_ids
-from omnigraph.manifest.store import branch_name
+from omnigraph.manifest.store import branch_name, refuse_internal
 from omnigraph.storage.tables import head_version, open_table
 
 
@@ -46,6 +47,35 @@ class GraphStatus:
     pending: tuple[Sidecar, ...]
     last_recovery: RecoveryRecord | None
     unreadable: tuple[BadSidecar, ...] = ()
+
+
+def read_locks(ctx: CommitContext) -> tuple[Holder, ...]:
+    """The lock of every branch; one that nobody ever took is free. Then the lock of branch control, if it is held."""
+    labels = visible_branches(ctx.manifest)
+    found = [ctx.locks.holder(branch_name(n)) or Holder(n, False, 0, "", "", looks="free") for n in labels]
+    control = ctx.locks.holder(layout.BRANCH_CONTROL_LOCK)
+    return (*found, control) if control is not None and control.held else tuple(found)
+
+
+def breakable_lock(ctx: CommitContext, branch: str | None) -> Holder | None:
+    """Whom `break_lock` would take the lock from, None when it is free; raises where breaking would be refused."""
+    _refuse_unknown(ctx, branch)
+    holder = ctx.locks.holder(branch)
+    if holder is None or not holder.held:
+        return None
+    return holder if ctx.locks.can_break else ctx.locks.break_lock(branch)
+
+
+def break_lock(ctx: CommitContext, branch: str | None) -> Holder | None:
+    """Free the branch's lock; who had it, or None when it was free."""
+    _refuse_unknown(ctx, branch)
+    return ctx.locks.break_lock(branch)
+
+
+def _refuse_unknown(ctx: CommitContext, branch: str | None) -> None:
+    if branch != layout.BRANCH_CONTROL_LOCK:
+        refuse_internal(branch)
+        ctx.manifest.state(branch)
 
 
 def read_status(ctx: CommitContext) -> GraphStatus:

@@ -69,3 +69,10 @@ def _resolved(manifest: ManifestStore, name: str, steps: int, state: BranchState
             raise NotFound(f"'{name}~{steps}' lies before the first commit")
         commit = by_id[commit.parent_commit_id]
     return Found(commit, found.through)
+
+
+def refuse_pinned(manifest: ManifestStore, source: str) -> None:
+    """A branch starts at a branch: refuse a commit id or `NAME~n` as its source."""
+    name, steps = _parsed(source)
+    if steps or (is_ulid(name) and _branch_state(manifest, name) is None):
+        raise BadRequest("creating branches from pinned snapshots is not supported", "Name a branch as the source.")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from omnigraph.base.errors import Conflict, NotFound
+from omnigraph.base.errors import Conflict, InternalError, NotFound
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.manifest.snapshot import Snapshot, SubTableEntry
 from omnigraph.storage.places import Root
@@ -20,6 +20,8 @@ class View:
     snapshot: Snapshot
     catalog: Catalog
     incarnation: str = ""
+    forks: Mapping[str, Table] = field(default_factory=dict)
+    """Tables to write that the branch only inherits, as forks of its own."""
 
     @property
     def branch(self) -> str | None:
@@ -41,7 +43,9 @@ class View:
         return open_table(ref, entry.table_version, table_key)
 
     def table_to_write(self, table_key: str) -> Table:
-        table = self.table(table_key)
+        table = self.forks.get(table_key) or self.table(table_key)
+        if self.branch is not None and table.ref.branch != self.branch:
+            raise InternalError(f"{table_key} has no fork on branch '{self.branch}'")
         if not table.has_stable_row_ids:
             raise Conflict(
                 f"{table_key} has no stable row ids; export the graph and load it into a new one",

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from omnigraph.base.errors import CatalogError, ParseError
+from omnigraph.base.errors import CatalogError, ParseError, TypeCheckError
 
 
 @dataclass(frozen=True, order=True)
@@ -48,3 +48,8 @@ def parse_error(text: str, at: Position, hint: str = "") -> ParseError:
 
 def catalog_error(text: str, at: Position, hint: str = "") -> CatalogError:
     return CatalogError(text, hint, line=at.line, column=at.column)
+
+
+def type_error(rule: str, text: str, at: Position, hint: str = "") -> TypeCheckError:
+    """`rule` is the code of the broken rule, `T1` to `T25`."""
+    return TypeCheckError(text, hint, line=at.line, column=at.column, rule=rule)

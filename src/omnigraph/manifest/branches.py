@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 from omnigraph.base.errors import BadRequest, Conflict, NotFound
-from omnigraph.base.ids import new_ulid
 from omnigraph.manifest import layout
 from omnigraph.manifest.store import ManifestStore
-from omnigraph.storage.refs import INCARNATION, fork_branch_from_state, set_branch_metadata
+from omnigraph.storage.refs import fork_branch_from_state, read_branch
 
 _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_MAX = 128
@@ -38,7 +37,7 @@ def visible_branches(manifest: ManifestStore) -> list[str]:
 
 
 def create_manifest_branch(manifest: ManifestStore, source: str | None, name: str) -> str:
-    """A new branch of the manifest at the head of `source`, with a fresh incarnation id, which is returned."""
+    """A new branch of the manifest at the head of `source`; its incarnation id is returned."""
     refs = manifest.branches()
     if source is not None and source not in refs:
         raise NotFound(f"branch '{source}' not found", "See omnigraph branch list.")
@@ -49,7 +48,7 @@ def create_manifest_branch(manifest: ManifestStore, source: str | None, name: st
         raise Conflict(f"branch names may not be path ancestors or descendants: '{name}' and '{clash}'")
     state = manifest.state(source)
     fork_branch_from_state(manifest.ref(), source, name, state.version)
-    incarnation = new_ulid()
-    set_branch_metadata(manifest.ref(), name, {INCARNATION: incarnation})
     manifest.forget(name)
-    return incarnation
+    made = read_branch(manifest.ref(), name)
+    assert made is not None
+    return made.incarnation

@@ -19,10 +19,10 @@ from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
 from omnigraph.catalog.contract import AcceptedSchema
 from omnigraph.manifest import layout
-from omnigraph.manifest.rows import SCHEMA, Changes, CommitIntent, Pin, Registration, build_rows, to_arrow
+from omnigraph.manifest.rows import SCHEMA, Changes, CommitIntent, Pin, Registration, Row, build_rows, to_arrow
 from omnigraph.manifest.store import ManifestStore
 from omnigraph.storage.ledger import create_now
-from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.objects import ObjectStore, own_etag
 from omnigraph.storage.tables import TableRef
 
 
@@ -43,10 +43,15 @@ def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, act
                 f"'{root}' holds leftovers of an interrupted init: {', '.join(leftovers)}", "Use init --force."
             )
         _remove(objects, leftovers)
+        may_land_later = False
         try:
-            _build(manifest, schema, actor)
+            rows = _build(manifest, schema, actor)
+            # A store may carry out a request whose answer did not come in time: what it refers to must stay then.
+            may_land_later = not manifest.root.is_local
+            create_now(manifest.ref(), SCHEMA, to_arrow(rows))
+            reach("init.manifest_created")
         except BaseException:
-            if not manifest.exists():
+            if not may_land_later and not manifest.exists():
                 _best_effort(lambda: _remove(objects, layout.INIT_LEFTOVERS))
             raise
     finally:
@@ -54,7 +59,8 @@ def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, act
         _best_effort(lambda: objects.delete(layout.INIT_CLAIM))
 
 
-def _build(manifest: ManifestStore, schema: AcceptedSchema, actor: str | None) -> None:
+def _build(manifest: ManifestStore, schema: AcceptedSchema, actor: str | None) -> list[Row]:
+    """Everything but the manifest; returns the rows that make it a graph."""
     objects, root = manifest.objects, manifest.root
     objects.put(layout.SCHEMA_SOURCE, schema.source.encode())
     objects.put(layout.SCHEMA_IR, schema.ir_json)
@@ -72,13 +78,12 @@ def _build(manifest: ManifestStore, schema: AcceptedSchema, actor: str | None) -
     )
     rows = build_rows(Changes(tuple(pins), tuple(registrations)), intent, None, now_us())
     reach("init.pre_manifest")
-    create_now(manifest.ref(), SCHEMA, to_arrow(rows))
-    reach("init.manifest_created")
+    return rows
 
 
 def _claim(objects: ObjectStore, root: str, force: bool) -> None:
-    claim = {"host": socket.gethostname(), "pid": os.getpid(), "claimed_at": iso_us(now_us())}
-    data = orjson.dumps(claim)
+    claim = {"host": socket.gethostname(), "boot": _boot(), "pid": os.getpid(), "claimed_at": iso_us(now_us())}
+    data = orjson.dumps({**claim, "nonce": new_ulid()})
     if objects.put_if_absent(layout.INIT_CLAIM, data) is not None:
         return
     held = objects.get(layout.INIT_CLAIM)
@@ -88,7 +93,7 @@ def _claim(objects: ObjectStore, root: str, force: bool) -> None:
     else:
         may_take = force and not _is_running(held.data)
         taken = objects.put_if_match(layout.INIT_CLAIM, data, held.etag) if may_take else None
-    if taken is not None:
+    if taken is not None or own_etag(objects, layout.INIT_CLAIM, data) is not None:
         return
     raise Conflict(
         f"another init of '{root}' is running or was interrupted",
@@ -100,7 +105,8 @@ def _is_running(claim: bytes) -> bool:
     """Whether the process that made a claim lives on this host."""
     try:
         held = orjson.loads(claim)
-        same_host = held["host"] == socket.gethostname()
+        # After a power cut the number may be that of another process.
+        same_host = held["host"] == socket.gethostname() and held.get("boot") in (None, _boot())
         pid = int(held["pid"])
     except (ValueError, KeyError, TypeError):
         return False
@@ -113,6 +119,15 @@ def _is_running(claim: bytes) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _boot() -> str | None:
+    """What names this run of the machine; None where it does not tell."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return None
 
 
 def _remove(objects: ObjectStore, names: list[str] | tuple[str, ...]) -> None:

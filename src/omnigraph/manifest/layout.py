@@ -13,6 +13,8 @@ COMMIT_ACTORS = "_graph_commit_actors.lance"
 RECOVERIES = "_graph_commit_recoveries.lance"
 RECOVERY_DIR = "__recovery"
 LOCK_DIR = "__locks"
+FENCE_DIR = "__fences"
+BRANCH_CONTROL_LOCK = "__branch_control__"
 INIT_CLAIM = "__init_claim.json"
 SCHEMA_LOCK_BRANCH = "__schema_apply_lock__"
 LEGACY_RUN_PREFIX = "__run__"
@@ -28,6 +30,10 @@ def table_location(kind: str, name: str, incarnation: int | None = None) -> str:
 
 def sidecar_key(operation_id: str) -> str:
     return f"{RECOVERY_DIR}/{operation_id}.json"
+
+
+def fence_key(branch: str) -> str:
+    return f"{FENCE_DIR}/{fnv1a64_hex(branch)}.json"
 
 
 def lock_name(branch: str | None) -> str:

@@ -25,6 +25,7 @@ from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.migrations import migrate_internal_schema
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin, Row, build_rows, to_arrow
 from omnigraph.manifest.store import BranchState, ManifestStore, branch_label
+from omnigraph.storage.durable import sync_whole
 from omnigraph.storage.failures import CommitLost
 from omnigraph.storage.ledger import append_if_head
 from omnigraph.storage.predicates import sql_string
@@ -37,17 +38,22 @@ class HeadMoved(Conflict):
     """The branch head is not the commit this publish was checked against."""
 
 
+class BranchReplaced(Conflict):
+    """The branch was deleted, and another one has its name."""
+
+
 class LeaseLost(Conflict):
     """A later holder of the branch lock has published."""
 
 
 @dataclass(frozen=True)
 class Precondition:
-    """`if_commit` is the caller's wish; `parent` is the head the write was re-checked against."""
+    """`if_commit` is the caller's wish; `parent` is the head the write was re-checked against, on that very branch."""
 
     if_commit: str | None = None
     parent: str | None = None
     bind_parent: bool = False
+    incarnation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ class ManifestBatchPublisher:
             state, seen = seen or migrate_internal_schema(self._manifest, branch), None
             landed = find_commit(state, intent.graph_commit_id, seen_version)
             if landed is not None:
-                return Published(landed, state, already=True)
+                return _found(landed, state)
             check(state, expected_table_versions, intent, condition)
             rows = self._rows(state, changes, intent)
             try:
@@ -103,7 +109,7 @@ class ManifestBatchPublisher:
         state = self._manifest.state(branch)
         landed = find_commit(state, intent.graph_commit_id, seen_version)
         if landed is not None:
-            return Published(landed, state, already=True)
+            return _found(landed, state)
         if failure is None or isinstance(failure, CommitLost):
             raise RowLevelCasContention(branch=branch_label(branch), attempts=PUBLISHER_RETRY_BUDGET)
         raise failure
@@ -114,6 +120,12 @@ class ManifestBatchPublisher:
         return build_rows(_only_new(state, changes), intent, head.graph_commit_id if head else None, created_at)
 
 
+def _found(landed: GraphCommit, state: BranchState) -> Published:
+    """A commit that is there before we knew: whoever published it may not have come to sync it."""
+    sync_whole(state.table)
+    return Published(landed, state, already=True)
+
+
 def find_commit(state: BranchState, graph_commit_id: str, seen_version: int = 0) -> GraphCommit | None:
     """The commit with this id among those published after `seen_version`."""
     return next((c for c in state.commits_since(seen_version) if c.graph_commit_id == graph_commit_id), None)
@@ -121,6 +133,11 @@ def find_commit(state: BranchState, graph_commit_id: str, seen_version: int = 0)
 
 def check(state: BranchState, expected: Mapping[str, int], intent: CommitIntent, condition: Precondition) -> None:
     """Refuse unless the branch is as the caller expects it."""
+    if condition.incarnation is not None and state.incarnation != condition.incarnation:
+        raise BranchReplaced(
+            f"branch '{branch_label(state.branch)}' was deleted and created again",
+            "Nothing was written. Read the branch again and retry.",
+        )
     for key, version in sorted(expected.items()):
         entry = state.entries.get(key)
         actual = entry.table_version if entry else 0

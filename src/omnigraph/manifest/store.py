@@ -32,7 +32,7 @@ from omnigraph.manifest.rows import (
 from omnigraph.manifest.snapshot import Snapshot, SubTableEntry, TableState, reconstruct
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.places import Root
-from omnigraph.storage.refs import BranchRef, list_branches
+from omnigraph.storage.refs import BranchRef, list_branches, read_branch
 from omnigraph.storage.tables import Table, TableRef, has_version, open_newest, open_table, table_exists
 
 
@@ -99,6 +99,9 @@ class ManifestStore:
         """Every branch but main, internal and legacy ones included."""
         return list_branches(self.ref())
 
+    def branch(self, name: str) -> BranchRef | None:
+        return read_branch(self.ref(), name)
+
     def state(self, branch: str | None = None) -> BranchState:
         """The branch at its newest version."""
         known = self._states.get(branch)
@@ -150,23 +153,23 @@ class ManifestStore:
             return False
         if known.branch is None:
             return True
-        found = self.branches().get(known.branch)
-        return found is not None and (found.incarnation or "") == known.incarnation
+        found = self.branch(known.branch)
+        return found is not None and found.incarnation == known.incarnation
 
     def _load(self, branch: str | None, known: BranchState | None) -> BranchState:
-        refs = self.branches() if branch is not None else {}
-        if branch is not None and branch not in refs:
+        own = self.branch(branch) if branch is not None else None
+        if branch is not None and own is None:
             self._states.pop(branch, None)
             raise NotFound(f"branch '{branch}' not found", "See omnigraph branch list.")
         table = open_newest(self.ref(branch), "__manifest")
-        same = known is not None and (branch is None or known.incarnation == (refs[branch].incarnation or ""))
+        same = known is not None and (own is None or known.incarnation == own.incarnation)
         # Only today's shape tells by itself which rows are new; an older one keeps its commits elsewhere.
         current = stamp_of(table) == INTERNAL_MANIFEST_SCHEMA_VERSION and table.has_stable_row_ids
         if known is not None and same and current and known.stamp == stamp_of(table) and known.version < table.version:
             return _advanced(known, table, _read_rows(table, f"{CREATED_AT_VERSION} > {known.version}"))
-        return self._load_all(branch, table, refs)
+        return self._load_all(branch, table, own)
 
-    def _load_all(self, branch: str | None, table: Table, refs: Mapping[str, BranchRef]) -> BranchState:
+    def _load_all(self, branch: str | None, table: Table, own: BranchRef | None) -> BranchState:
         rows = _read_rows(table)
         tables = TableState()
         tables.apply(rows)
@@ -174,12 +177,9 @@ class ManifestStore:
             commit_rows = legacy_commit_rows(self.root, branch)
         else:
             commit_rows = sorted((r for r in rows if r.object_type == GRAPH_COMMIT), key=_commit_order)
-        log = CommitLog(commit_rows, origin_of(branch, refs))
-        if branch is None:
-            first = log.upto(1)[0].graph_commit_id if commit_rows else ""
-            incarnation = first
-        else:
-            incarnation = refs[branch].incarnation or ""
+        log = CommitLog(commit_rows, origin_of(branch, self.branches() if own is not None else {}))
+        first = log.upto(1)[0].graph_commit_id if commit_rows else ""
+        incarnation = first if own is None else own.incarnation
         entries = tables.resolve(branch)
         return BranchState(
             branch, incarnation, stamp_of(table), table, tables, log, len(log), entries, log.head(len(log))

@@ -13,11 +13,11 @@ from typing import Any
 import lance
 from lance.optimize import Compaction
 
-from omnigraph.base.errors import OmniError
+from omnigraph.base.errors import OmniError, Unavailable
 from omnigraph.storage.durable import sync_version
 from omnigraph.storage.failures import translate, translated
 from omnigraph.storage.stage import OPERATION_ID, STEP, StagedWrite, Stamp
-from omnigraph.storage.tables import Table, TableRef, has_version, open_table
+from omnigraph.storage.tables import Table, TableRef, has_version, is_torn, open_table
 
 _log = logging.getLogger("omnigraph.storage")
 _commit = lance.LanceDataset.commit
@@ -100,7 +100,10 @@ def read_slot(ref: TableRef, version: int, handle: Table | None = None) -> Slot 
         # pylance cannot hand out a rewrite that remapped an index; nothing else fails this way.
         return Slot(version, True, operation="Rewrite")
     except Exception as error:
-        _log.warning("version %d of %s cannot be read: %s", version, ref.location, error)
+        if not is_torn(ref, version):
+            known = translate(error, f"read version {version} of {ref.location}")
+            raise known or Unavailable(f"could not read version {version} of {ref.location}: {error}") from error
+        _log.warning("version %d of %s is torn: %s", version, ref.location, error)
         return Slot(version, False)
     if transaction is None:
         return Slot(version, True)

@@ -16,7 +16,7 @@ from omnigraph.storage.stage import StagedWrite
 from omnigraph.storage.tables import Table, TableRef
 
 TRANSACTIONS = "_transactions"
-_DATA, _DELETIONS, _INDICES = "data", "_deletions", "_indices"
+_DATA, _INDICES = "data", "_indices"
 
 
 def sync_staged(staged: StagedWrite) -> None:
@@ -33,7 +33,10 @@ def sync_staged(staged: StagedWrite) -> None:
             files += _fragment_files(getattr(operation, name, None) or (), deletions_only=name == "updated_fragments")
         for index in getattr(operation, "new_indices", None) or ():
             files += _tree(staged.ref, f"{_INDICES}/{index.uuid}")
-    _sync(staged.ref, files)
+    if files:
+        _sync(staged.ref, files)
+        # Lance makes a folder with its first file, so the names of the folders may be as new as the files.
+        sync_directory(staged.ref.uri)
 
 
 def sync_commit(staged: StagedWrite, version: int) -> None:
@@ -41,10 +44,20 @@ def sync_commit(staged: StagedWrite, version: int) -> None:
     if not staged.ref.root.syncs:
         return
     if staged.rewrites:
-        _sync(staged.ref, [*_versions(staged.ref, staged.read_version + 1, version), *_transactions(staged.ref)])
+        sync_landed(staged.ref, staged.read_version, version)
         return
     transaction = f"{TRANSACTIONS}/{staged.read_version}-{staged.uuid}.txn"
     _sync(staged.ref, [*_versions(staged.ref, version, version), transaction])
+    if staged.read_version == 0:
+        _sync_way(staged.ref)
+
+
+def sync_landed(ref: TableRef, expected: int, planned: int) -> None:
+    """The versions after `expected` up to `planned`, whoever committed them."""
+    if ref.root.syncs:
+        _sync(ref, [*_versions(ref, expected + 1, planned), *_transactions(ref, planned - expected)])
+        if expected == 0:
+            _sync_way(ref)
 
 
 def sync_files(ref: TableRef, fragments: Iterable[Any]) -> None:
@@ -72,8 +85,17 @@ def sync_place(ref: TableRef, below: str) -> None:
     """Everything in one folder of a table, "" being the table itself."""
     if ref.root.syncs and os.path.isdir(ref.uri):
         _sync(ref, _tree(ref, below))
-        sync_directory(ref.uri)
-        sync_directory(os.path.dirname(ref.uri))
+        _sync_way(ref)
+
+
+def _sync_way(ref: TableRef) -> None:
+    """The names on the way from the root to a table."""
+    with translated(f"sync {ref.location}"):
+        folder = ref.uri
+        while folder != ref.root.uri:
+            sync_directory(folder)
+            folder = os.path.dirname(folder)
+        sync_directory(folder)
 
 
 def _fragment_files(fragments: Iterable[Any], deletions_only: bool = False) -> list[str]:
@@ -90,11 +112,11 @@ def _versions(ref: TableRef, first: int, last: int) -> list[str]:
     return [ref.version_file(v).removeprefix(f"{ref.path}/") for v in range(first, last + 1)]
 
 
-def _transactions(ref: TableRef) -> list[str]:
+def _transactions(ref: TableRef, versions: int = 1) -> list[str]:
     """The newest transaction files; which of them belong to a version is not worth opening it for."""
     names = _names(f"{ref.uri}/{TRANSACTIONS}")
     reads = sorted(names, key=lambda n: int(n.split("-", 1)[0]) if n.split("-", 1)[0].isdigit() else -1)
-    return [f"{TRANSACTIONS}/{n}" for n in reads[-4:]]
+    return [f"{TRANSACTIONS}/{n}" for n in reads[-3 - versions :]]
 
 
 def _tree(ref: TableRef, below: str) -> list[str]:
@@ -110,7 +132,7 @@ def _names(path: str) -> list[str]:
 
 
 def _sync(ref: TableRef, files: Iterable[str]) -> None:
-    """Sync files below a table and every folder between them and it."""
+    """Sync files below a table and every folder between them and it, without the table's own."""
     folders: set[str] = set()
     with translated(f"sync {ref.location}"):
         for file in dict.fromkeys(files):
@@ -121,8 +143,8 @@ def _sync(ref: TableRef, files: Iterable[str]) -> None:
             finally:
                 os.close(fd)
             folder = os.path.dirname(path)
-            folders.add(folder)
-            if file.startswith((_DELETIONS, _INDICES)) or folder.count("/") > ref.uri.count("/") + 1:
-                folders |= {os.path.dirname(folder), ref.uri}
+            while folder != ref.uri:
+                folders.add(folder)
+                folder = os.path.dirname(folder)
         for folder in sorted(folders, reverse=True):
             sync_directory(folder)

@@ -10,12 +10,12 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
-from omnigraph.base.errors import OmniError
 from omnigraph.storage.durable import sync_files, sync_place, sync_version
 from omnigraph.storage.failures import CommitLost, translated
 from omnigraph.storage.tables import (
     Table,
     TableRef,
+    is_torn,
     open_newest,
     open_table,
     remove_version,
@@ -29,6 +29,8 @@ _commit = lance.LanceDataset.commit
 def create_now(ref: TableRef, schema: pa.Schema, rows: pa.Table | None = None) -> Table:
     """A new table that readers of the graph cannot know of yet."""
     with translated(f"create {ref.location}"):
+        if is_torn(ref, 1):
+            remove_version(ref, 1)
         given = schema.empty_table() if rows is None else rows
         transaction = write_fragments(
             given,
@@ -68,12 +70,11 @@ def append_to_projection(ref: TableRef, rows: pa.Table) -> Table:
 
 def open_mended(ref: TableRef) -> Table:
     """The newest version; versions that a power cut tore are removed first."""
-    try:
-        return open_table(ref, None)
-    except OmniError:
+    table = open_newest(ref)
+    if table.below_torn:
         for version in torn_versions(ref):
             remove_version(ref, version)
-        return open_newest(ref)
+    return table
 
 
 def append_if_head(table: Table, rows: pa.Table, properties: dict[str, str]) -> Table:

@@ -42,6 +42,15 @@ class ObjectStore(Protocol):
     def remove_tree(self, prefix: str) -> None: ...
 
 
+def own_etag(objects: ObjectStore, key: str, data: bytes) -> str | None:
+    """The tag of our own object, when a put reported as refused had landed and only its answer was lost.
+
+    `data` must be content that nobody else could have put there.
+    """
+    found = objects.get(key)
+    return found.etag if found is not None and found.data == data else None
+
+
 def _etag(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
@@ -52,6 +61,7 @@ class LocalObjectStore:
     def __init__(self, root: str, syncs: bool = False) -> None:
         self.root = root
         self._syncs = syncs
+        self._reached: set[str] = set()
 
     def _path(self, key: str) -> str:
         return os.path.join(self.root, key)
@@ -118,7 +128,7 @@ class LocalObjectStore:
     def _written(self, key: str, data: bytes) -> Iterator[str]:
         """A complete temporary file beside `key`, gone afterwards."""
         path = self._path(key)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._make_folder(os.path.dirname(path))
         temporary = os.path.join(os.path.dirname(path), f".tmp-{new_ulid()}")
         try:
             with open(temporary, "xb") as file:
@@ -132,6 +142,23 @@ class LocalObjectStore:
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
+
+    def _make_folder(self, folder: str) -> None:
+        """Make a folder whose name is durable before anything is put into it."""
+        above, made = folder, []
+        while not os.path.isdir(above):
+            made.append(above)
+            above = os.path.dirname(above)
+        os.makedirs(folder, exist_ok=True)
+        if not self._syncs:
+            return
+        for new in made:
+            sync_directory(os.path.dirname(new))
+        if folder not in self._reached:
+            # Whoever made it before us may have died before the sync. The root may lie where we may not look.
+            with suppress(PermissionError):
+                sync_directory(os.path.dirname(folder))
+            self._reached.add(folder)
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[bytes | None]:

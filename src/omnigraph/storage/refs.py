@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import lance
+import orjson
 
 from omnigraph.base.errors import Conflict, NotFound
-from omnigraph.storage.durable import sync_place
+from omnigraph.storage.durable import sync_place, sync_version
 from omnigraph.storage.failures import translated
-from omnigraph.storage.tables import Table, TableRef, open_table
+from omnigraph.storage.tables import Table, TableRef, newest_number, open_table
 
 INCARNATION = "omnigraph.incarnation"
+REFS = "_refs"
+_commit = lance.LanceDataset.commit
 
 
 @dataclass(frozen=True)
@@ -19,43 +26,77 @@ class BranchRef:
     name: str
     parent_branch: str | None
     parent_version: int
-    metadata: dict[str, str]
-
-    @property
-    def incarnation(self) -> str | None:
-        return self.metadata.get(INCARNATION)
+    incarnation: str
+    """Differs between any two branches that ever had the same name."""
 
 
 def list_branches(ref: TableRef) -> dict[str, BranchRef]:
     with translated(f"list branches of {ref.location}"):
-        found = open_table(ref.main, None).dataset.branches.list()
+        found: dict[str, Any] = open_table(ref.main, None).dataset.branches.list()
     return {
-        name: BranchRef(name, b["parent_branch"], int(b["parent_version"]), dict(b.get("metadata") or {}))
+        name: _branch(name, b["parent_branch"], b["parent_version"], b.get("metadata"), b.get("branch_identifier"))
         for name, b in found.items()
     }
 
 
+def read_branch(ref: TableRef, name: str) -> BranchRef | None:
+    """One branch, by one read; None when there is no branch of that name."""
+    key = f"{ref.location}/{REFS}/branches/{quote(name, safe='')}.json"
+    found = ref.root.objects.get(key)
+    if found is None:
+        return None
+    with translated(f"read {key}"):
+        told = orjson.loads(found.data)
+        identifier = (told.get("identifier") or {}).get("version_mapping")
+        return _branch(name, told["parentBranch"], told["parentVersion"], told.get("metadata"), identifier)
+
+
+def _branch(name: str, parent: str | None, version: Any, metadata: Any, identifier: Any) -> BranchRef:
+    own = str(identifier[-1][1]) if identifier else ""
+    return BranchRef(name, parent, int(version), (metadata or {}).get(INCARNATION) or own)
+
+
 def fork_branch_from_state(ref: TableRef, source_branch: str | None, target_branch: str, source_version: int) -> Table:
     """A new Lance branch of the table at `source_version`; no data is copied."""
-    if target_branch in list_branches(ref):
+    if read_branch(ref, target_branch) is not None:
         raise Conflict(f"{ref.location} already has a branch '{target_branch}'")
     source = open_table(TableRef(ref.root, ref.location, source_branch), source_version)
     with translated(f"fork {ref.location}"):
         source.dataset.create_branch(target_branch, (source_branch or "main", source_version))
         sync_place(TableRef(ref.root, ref.location, target_branch), "")
-        sync_place(ref.main, "_refs")
+        sync_place(ref.main, REFS)
     return open_table(TableRef(ref.root, ref.location, target_branch), None)
 
 
-def set_branch_metadata(ref: TableRef, name: str, metadata: dict[str, str]) -> None:
-    with translated(f"annotate branch {name}"):
-        open_table(ref.main, None).dataset.branches.replace_metadata(name, metadata)
-        sync_place(ref.main, "_refs")
-
-
 def delete_branch(ref: TableRef, name: str) -> None:
+    """Its reference goes first, so a branch that is half deleted is in no list."""
     with translated(f"delete branch {name} of {ref.location}"):
         try:
             open_table(ref.main, None).dataset.branches.delete(name)
         except ValueError as error:
             raise NotFound(f"{ref.location} has no branch '{name}'") from error
+        sync_place(ref.main, REFS)
+
+
+def remove_leftovers(ref: TableRef) -> int:
+    """Remove what lies where a branch without a reference would be; the newest version number found there, or 0."""
+    assert ref.branch is not None
+    newest = newest_number(ref)
+    if newest:
+        ref.root.objects.remove_tree(ref.path)
+    return newest
+
+
+def raise_above(ref: TableRef, version: int) -> Table:
+    """Restore a branch to itself until its number is higher than `version`; content is unchanged.
+
+    Lance refuses a commit prepared at a version below a restore, so nothing prepared on an earlier branch of the same
+    name can land here.
+    """
+    table = open_table(ref, None)
+    with translated(f"fence {ref.path}"):
+        while table.version <= version:
+            transaction = lance.Transaction(table.version, lance.LanceOperation.Restore(table.version))
+            table = Table(ref, _commit(table.dataset, transaction, max_retries=0, detached=False))
+        sync_version(table)
+    return table

@@ -25,7 +25,7 @@ from obstore.store import S3Store
 
 from omnigraph.base.errors import OmniError, Unavailable
 from omnigraph.base.ids import new_ulid
-from omnigraph.storage.objects import Stored
+from omnigraph.storage.objects import Stored, own_etag
 from omnigraph.storage.uri import split_s3
 
 _PROBE_DIR = "__probe"
@@ -164,10 +164,10 @@ class S3ObjectStore:
         """Make sure that the store has conditional puts; leaves no object behind."""
         key = f"{_PROBE_DIR}/{new_ulid()}"
         try:
-            etag = self.put_if_absent(key, b"1")
+            etag = self.put_if_absent(key, b"1") or own_etag(self, key, b"1")
             if etag is None or self.put_if_absent(key, b"2") is not None:
                 raise _lacking("create-if-absent (If-None-Match)", self._uri)
-            second = self.put_if_match(key, b"3", etag)
+            second = self.put_if_match(key, b"3", etag) or own_etag(self, key, b"3")
             if second is None or self.put_if_match(key, b"4", etag) is not None:
                 raise _lacking("conditional replace (If-Match)", self._uri)
         finally:

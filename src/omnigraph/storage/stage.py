@@ -9,12 +9,14 @@ Holds at every return:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import lance
+import numpy as np
 import pyarrow as pa
 from lance.fragment import RowIdSequence, write_fragments
 from lance.optimize import Compaction
@@ -30,6 +32,8 @@ STEP = "omnigraph.step"
 RESTORE_STEP = "restore"
 
 _OP = lance.LanceOperation
+Rows: TypeAlias = pa.Table | pa.RecordBatchReader
+Numbers: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True)
@@ -85,9 +89,15 @@ def stage_append(table: Table, rows: pa.Table, stamp: Stamp) -> StagedWrite:
     stored = table.find(rows.column("id").to_pylist(), ["id"]).column("id").to_pylist()
     if stored:
         raise KeyConflict(table_key=stamp.table_key, ids=tuple(sorted(stored)[:5]), count=len(stored))
+    return stage_new_rows(table, rows, stamp)
+
+
+def stage_new_rows(table: Table, rows: Rows, stamp: Stamp) -> StagedWrite:
+    """Insert rows that are known to have new ids."""
     with translated(f"write {stamp.table_key}"):
         fragments = list(write_fragments(rows, table.dataset, mode="append"))
-    return _staged(table, stamp, _OP.Append(fragments), table.count_rows() + rows.num_rows, inserts=rows.num_rows)
+    inserts = _row_count(fragments)
+    return _staged(table, stamp, _OP.Append(fragments), table.count_rows() + inserts, inserts=inserts)
 
 
 def stage_fragments(table: Table, messages: Sequence[str], rows: int, stamp: Stamp) -> StagedWrite:
@@ -122,6 +132,61 @@ def stage_rows(table: Table, upserts: pa.Table | None, delete_ids: Sequence[str]
     return _stage_removal(table, ordered, kept_row_ids, inserted, found, stamp)
 
 
+@dataclass(frozen=True)
+class Replacement:
+    """Many upserts and deletes of one table whose stored rows were found already; each member is read once.
+
+    `updated` take the place of the rows with `row_ids`, in the same order, and `inserted` follow them. `removed` are
+    the addresses of all rows that go, replaced or deleted, ascending.
+    """
+
+    updated: Iterator[pa.RecordBatch]
+    inserted: Iterator[pa.RecordBatch]
+    row_ids: Iterable[Numbers]
+    removed: Iterable[Numbers]
+    updates: int
+    inserts: int
+    deletes: int
+
+
+def stage_replacement(table: Table, schema: pa.Schema, found: Replacement, stamp: Stamp) -> StagedWrite:
+    """Upserts and deletes in one operation, in bounded memory."""
+    rows = pa.RecordBatchReader.from_batches(schema, chain(found.updated, found.inserted))
+    with translated(f"write {stamp.table_key}"):
+        gone, thinned = _thinned(table, _by_fragment(found.removed))
+        fresh = list(write_fragments(rows, table.dataset, mode="append")) if found.updates + found.inserts else []
+        _continue_rows(fresh, found.row_ids)
+    return _staged_update(table, gone, thinned, fresh, stamp, found.inserts, found.updates, found.deletes)
+
+
+def _by_fragment(addresses: Iterable[Numbers]) -> Iterator[tuple[int, list[int]]]:
+    """Ascending row addresses as one list of offsets for each fragment."""
+    fragment, offsets = -1, [np.array([], np.uint64)]
+    for part in addresses:
+        numbers = part >> np.uint64(32)
+        for number in np.unique(numbers):
+            if number != fragment and fragment >= 0:
+                yield fragment, np.concatenate(offsets).tolist()
+                offsets = []
+            fragment = int(number)
+            offsets.append(part[numbers == number] & np.uint64(0xFFFFFFFF))
+    if fragment >= 0:
+        yield fragment, np.concatenate(offsets).tolist()
+
+
+def _continue_rows(fragments: list[Any], row_ids: Iterable[Numbers]) -> None:
+    """Give the leading rows of the fragments the ids of the rows they replace."""
+    parts, left = iter(row_ids), np.array([], np.uint64)
+    for fragment in fragments:
+        mine = [left]
+        while sum(map(len, mine)) < fragment.physical_rows and (part := next(parts, None)) is not None:
+            mine.append(part)
+        whole = np.concatenate(mine)
+        taken, left = whole[: fragment.physical_rows], whole[fragment.physical_rows :]
+        if len(taken):
+            fragment.row_id_meta = RowIdSequence(taken).to_inline_metadata()
+
+
 def _stage_removal(
     table: Table,
     new_rows: pa.Table | None,
@@ -132,13 +197,26 @@ def _stage_removal(
 ) -> StagedWrite:
     """Take `removed` away and write `new_rows`, the first of which continue the rows with `kept_row_ids`."""
     deletes = len(removed.ids) - len(kept_row_ids)
+    offsets: dict[int, list[int]] = {}
+    for address in removed.row_addresses:
+        offsets.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
     with translated(f"write {stamp.table_key}"):
-        gone, thinned = _thin_fragments(table, removed.row_addresses)
-        fresh = (
-            _with_row_ids(list(write_fragments(new_rows, table.dataset, mode="append")), kept_row_ids)
-            if new_rows
-            else []
-        )
+        gone, thinned = _thinned(table, sorted(offsets.items()))
+        fresh = list(write_fragments(new_rows, table.dataset, mode="append")) if new_rows else []
+        _continue_rows(fresh, [np.array(kept_row_ids, np.uint64)])
+    return _staged_update(table, gone, thinned, fresh, stamp, len(inserted), len(kept_row_ids), deletes)
+
+
+def _staged_update(
+    table: Table,
+    gone: list[int],
+    thinned: list[Any],
+    fresh: list[Any],
+    stamp: Stamp,
+    inserts: int,
+    updates: int,
+    deletes: int,
+) -> StagedWrite:
     # Every field is named as rewritten: text and vector indexes would otherwise claim to cover the new fragments.
     operation = _OP.Update(
         removed_fragment_ids=gone,
@@ -147,23 +225,19 @@ def _stage_removal(
         fields_for_preserving_frag_bitmap=_field_ids(table.dataset.lance_schema.fields()),
         update_mode="rewrite_rows",
     )
-    rows_after = table.count_rows() + len(inserted) - deletes
-    return _staged(
-        table, stamp, operation, rows_after, inserts=len(inserted), updates=len(kept_row_ids), deletes=deletes
-    )
+    rows_after = table.count_rows() + inserts - deletes
+    return _staged(table, stamp, operation, rows_after, inserts=inserts, updates=updates, deletes=deletes)
 
 
 def _field_ids(fields: Sequence[Any]) -> list[int]:
     return [i for f in fields for i in (f.id(), *_field_ids(f.children()))]
 
 
-def _thin_fragments(table: Table, row_addresses: Sequence[int]) -> tuple[list[int], list[Any]]:
-    offsets: dict[int, list[int]] = {}
-    for address in row_addresses:
-        offsets.setdefault(address >> 32, []).append(address & 0xFFFFFFFF)
+def _thinned(table: Table, offsets: Iterable[tuple[int, list[int]]]) -> tuple[list[int], list[Any]]:
+    """Delete rows by fragment: the ids of fragments nothing is left of, and the others as they are afterwards."""
     gone: list[int] = []
     thinned: list[Any] = []
-    for fragment_id, rows in sorted(offsets.items()):
+    for fragment_id, rows in offsets:
         fragment: Any = table.dataset.get_fragment(fragment_id)
         left = fragment.delete_rows(rows)
         if left is None:
@@ -173,23 +247,18 @@ def _thin_fragments(table: Table, row_addresses: Sequence[int]) -> tuple[list[in
     return gone, thinned
 
 
-def _with_row_ids(fragments: list[Any], row_ids: list[int]) -> list[Any]:
-    """Give the leading rows of `fragments` the ids of the rows they replace."""
-    left = row_ids
-    for fragment in fragments:
-        mine, left = left[: fragment.physical_rows], left[fragment.physical_rows :]
-        if mine:
-            fragment.row_id_meta = RowIdSequence(mine).to_inline_metadata()
-    return fragments
+def _row_count(fragments: Iterable[Any]) -> int:
+    return sum(int(fragment.physical_rows) for fragment in fragments)
 
 
-def stage_overwrite(table: Table, rows: pa.Table, stamp: Stamp) -> StagedWrite:
+def stage_overwrite(table: Table, rows: Rows, stamp: Stamp) -> StagedWrite:
     """Replace everything the table holds, possibly by nothing."""
-    before = table.count_rows()
+    before, schema = table.count_rows(), rows.schema
+    is_empty = isinstance(rows, pa.Table) and not rows.num_rows
     with translated(f"write {stamp.table_key}"):
-        fragments = list(write_fragments(rows, table.dataset, mode="overwrite")) if rows.num_rows else []
-    operation = _OP.Overwrite(rows.schema, fragments)
-    return _staged(table, stamp, operation, rows.num_rows, inserts=rows.num_rows, deletes=before)
+        fragments = [] if is_empty else list(write_fragments(rows, table.dataset, mode="overwrite"))
+    inserts = _row_count(fragments)
+    return _staged(table, stamp, _OP.Overwrite(schema, fragments), inserts, inserts=inserts, deletes=before)
 
 
 def stage_create(ref: TableRef, schema: pa.Schema, stamp: Stamp) -> StagedWrite:
@@ -198,11 +267,17 @@ def stage_create(ref: TableRef, schema: pa.Schema, stamp: Stamp) -> StagedWrite:
     return StagedWrite(ref, stamp, 0, transaction.uuid, 0, transaction=transaction)
 
 
-def stage_index(table: Table, specs: Sequence[IndexSpec], stamp: Stamp) -> StagedWrite:
-    """Build indexes over all fragments; one commit makes all of them visible and drops those of the same name."""
+def stage_index(
+    table: Table, specs: Sequence[IndexSpec], stamp: Stamp, parts: Mapping[IndexSpec, Sequence[int]] | None = None
+) -> StagedWrite:
+    """Build indexes over all fragments; one commit makes all of them visible and drops those of the same name.
+
+    `parts`: indexes that stay and get a further segment, over these fragments.
+    """
     fragment_ids = [f.fragment_id for f in table.dataset.get_fragments()]
     with translated(f"index {stamp.table_key}"):
         segments = [_segment(table, spec, fragment_ids) for spec in specs]
+        segments += [_segment(table, spec, list(chosen)) for spec, chosen in (parts or {}).items()]
         replaced = _segments_named(table, {spec.name for spec in specs})
     return _staged(table, stamp, _OP.CreateIndex(segments, replaced), table.count_rows())
 
@@ -235,7 +310,7 @@ def _segment(table: Table, spec: IndexSpec, fragment_ids: list[int]) -> Any:
             )
             return table.dataset.merge_existing_index_segments([raw])
         case IndexKind.VECTOR:
-            rows = table.count_rows()
+            rows = sum(f.count_rows() for f in table.dataset.get_fragments() if f.fragment_id in set(fragment_ids))
             partitions = max(1, min(round(rows**0.5), rows // 256))
             return build(
                 spec.column,

@@ -5,9 +5,10 @@ A table on a branch is opened by its `tree/` path: a handle checked out from mai
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import lance
@@ -18,7 +19,8 @@ from lance.dataset import Session
 from omnigraph.base.errors import GraphMoved, OmniError, Reclaimed
 from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.places import Root
-from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, id_in
+from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, column_in
+from omnigraph.storage.torn import is_whole
 
 VERSIONS = "_versions"
 _MAX_VERSION = (1 << 64) - 1
@@ -66,6 +68,14 @@ class Addresses:
     row_addresses: list[int]
 
 
+@dataclass(frozen=True)
+class IndexState:
+    """How many segments an index has and which fragments they cover."""
+
+    segments: int
+    fragment_ids: frozenset[int]
+
+
 class Table:
     """A table at one version; safe to share between threads."""
 
@@ -102,9 +112,10 @@ class Table:
 
     def find(self, ids: Sequence[str], columns: Sequence[str] | None = None) -> pa.Table:
         """The stored rows with these ids, in no particular order."""
-        if len(ids) <= LOOKUP_BY_FILTER_MAX:
-            return self.read(columns, id_in(ids)) if ids else self.read(columns, "false")
         wanted = pa.array(ids, pa.string())
+        where = column_in("id", wanted) if len(ids) <= LOOKUP_BY_FILTER_MAX else None
+        if where is not None:
+            return self.read(columns, where)
         names = list(columns) if columns else self.schema.names
         with translated(f"read {self.ref.location}"):
             kept = [
@@ -112,6 +123,25 @@ class Table:
                 for batch in self.batches([*names, *([] if "id" in names else ["id"])])
             ]
         return pa.Table.from_batches(kept).select(names) if kept else self.read(names, "false")
+
+    def matching(self, column: str, values: pa.Array, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The stored rows whose column holds one of the values, by its index when the values are few."""
+        if not len(values):
+            return
+        where = column_in(column, values) if len(values) <= LOOKUP_BY_FILTER_MAX else None
+        if where is not None:
+            yield from self.batches(columns, where)
+            return
+        names = [*columns, *([] if column in columns else [column])]
+        for batch in self.batches(names):
+            found = batch.filter(pc.is_in(batch.column(column), value_set=values))
+            if found.num_rows:
+                yield found.select(list(columns))
+
+    def take(self, row_ids: Sequence[int], columns: Sequence[str]) -> pa.Table:
+        """The rows with these row ids, in the order given."""
+        with translated(f"read {self.ref.location}"):
+            return self.dataset._take_rows(list(row_ids), columns=list(columns))
 
     def addresses(self, ids: Sequence[str]) -> Addresses:
         found = self.find(ids, ["id", "_rowid", "_rowaddr"])
@@ -122,6 +152,30 @@ class Table:
 
     def fragment_count(self) -> int:
         return len(self.dataset.get_fragments())
+
+    def index_states(self) -> dict[str, IndexState]:
+        """What each index covers, by its name."""
+        with translated(f"describe indexes of {self.ref.location}"):
+            return {
+                found.name: IndexState(
+                    len(found.segments), frozenset(int(n) for part in found.segments for n in part.fragment_ids)
+                )
+                for found in self.dataset.describe_indices()
+            }
+
+    def fragment_rows(self) -> dict[int, int]:
+        """The number of rows of each fragment, by its id."""
+        with translated(f"read {self.ref.location}"):
+            return {int(f.fragment_id): int(f.count_rows()) for f in self.dataset.get_fragments()}
+
+    def has_values(self, column: str, fragment_ids: Sequence[int]) -> bool:
+        """Whether one of these fragments holds a value of the column."""
+        with translated(f"read {self.ref.location}"):
+            chosen = [f for f in self.dataset.get_fragments() if f.fragment_id in set(fragment_ids)]
+            where = f"`{column}` IS NOT NULL"
+            return any(
+                self.dataset.scanner([column], where, limit=1, fragments=[f]).to_table().num_rows for f in chosen
+            )
 
     def fragments(self) -> list[Any]:
         return [f.metadata for f in self.dataset.get_fragments()]
@@ -160,30 +214,43 @@ def _without_scheme(uri: str) -> str:
 
 
 def open_newest(ref: TableRef, table_key: str = "") -> Table:
-    """The table at its newest version that can be read; a power cut may have torn a newer one."""
+    """The table at its newest version that is not torn; a power cut may have torn a newer one."""
+    failed: OmniError | None = None
     try:
-        return open_table(ref, None, table_key)
+        table = open_table(ref, None, table_key)
+        if table.version > 0:  # a version file full of zeros opens as version 0
+            return table
     except GraphMoved:
         raise
-    except OmniError:
-        for version in reversed(_version_numbers(ref)):
-            try:
-                table = open_table(ref, version, table_key)
-            except OmniError:
-                continue
-            table.below_torn = True
+    except OmniError as error:
+        failed = error
+    numbers = _version_numbers(ref)
+    for version in reversed(numbers):
+        if not is_torn(ref, version):
+            table = open_table(ref, version, table_key)
+            table.below_torn = version != numbers[-1]
             return table
-        raise
+    raise failed or Unreadable(f"no version of {table_key or ref.location} can be opened")
+
+
+def is_torn(ref: TableRef, version: int) -> bool:
+    """Whether a version is there and its file is not whole."""
+    found = ref.root.objects.get(ref.version_file(version))
+    return found is not None and not is_whole(found.data, version)
 
 
 def torn_versions(ref: TableRef) -> list[int]:
-    """Versions above the newest readable one, newest first."""
-    readable = open_newest(ref).version
-    return [v for v in reversed(_version_numbers(ref)) if v > readable]
+    """Versions above the newest whole one, newest first.
+
+    Each is looked at itself: a version that a slow writer lands meanwhile is newer than what was opened, and whole.
+    """
+    return list(takewhile(lambda version: is_torn(ref, version), reversed(_version_numbers(ref))))
 
 
 def table_exists(ref: TableRef) -> bool:
-    return bool(_version_numbers(ref))
+    """Whether there is a table; one whose only version a power cut tore was never made."""
+    numbers = _version_numbers(ref)
+    return bool(numbers) and not (numbers == [1] and is_torn(ref, 1))
 
 
 def has_version(ref: TableRef, version: int) -> bool:
@@ -194,6 +261,11 @@ def head_version(ref: TableRef, known: int) -> int:
     """The newest version number, readable or not. Constant cost while `known` still is the newest."""
     if not has_version(ref, known + 1) and has_version(ref, known):
         return known
+    return newest_number(ref)
+
+
+def newest_number(ref: TableRef) -> int:
+    """The newest version number, readable or not; 0 where there is no table."""
     numbers = _version_numbers(ref)
     return numbers[-1] if numbers else 0
 

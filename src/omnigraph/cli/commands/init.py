@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.base.errors import BadRequest, NotFound, SourceError
+from omnigraph.base.errors import SourceError
 from omnigraph.cli.command import Run, UriArgument, command
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.output import put_json, put_line
+from omnigraph.cli.sources import read_source
 
 _EXAMPLES = (
     "omnigraph init ./library --schema schema.pg",
@@ -30,7 +31,7 @@ def _init(
 ) -> None:
     """Create an empty graph of a schema."""
     place = run.uri(uri)
-    source = _read_schema(schema)
+    source = read_source(schema, "schema", "--schema")
     run.announce(place)
     from omnigraph.graph import Graph
 
@@ -44,15 +45,3 @@ def _init(
         put_json({"uri": place, "graph_commit_id": graph.head_commit_id_for_branch(), "tables": tables})
     else:
         put_line(f"initialized {place}")
-
-
-def _read_schema(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return file.read()
-    except FileNotFoundError:
-        raise NotFound(f"schema file '{path}' not found", "Give a .pg file with --schema.") from None
-    except UnicodeDecodeError as error:
-        raise BadRequest(f"schema file '{path}' is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
-    except OSError as error:
-        raise BadRequest(f"schema file '{path}' cannot be read: {error.strerror}") from error

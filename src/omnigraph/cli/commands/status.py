@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from omnigraph.cli.bodies import age_s, recovery_body, sidecar_body, unreadable_body
+from omnigraph.cli.bodies import lock_body, recovery_body, sidecar_body, unreadable_body
 from omnigraph.cli.command import Run, UriArgument, command
 from omnigraph.cli.formats import JSON
-from omnigraph.cli.lines import record_line, sidecar_line, unreadable_line
+from omnigraph.cli.lines import lock_text, record_line, sidecar_line, unreadable_line
 from omnigraph.cli.output import one_line, put_json, put_line
-from omnigraph.cli.times import age_text
 
 if TYPE_CHECKING:
-    from omnigraph.commit.locks import Holder
     from omnigraph.engine.status import BranchStatus, GraphStatus, TableStatus
 
 _EXAMPLES = ("omnigraph status ./library", "omnigraph status --store ./library --json")
@@ -53,19 +51,11 @@ def _branch_lines(branch: BranchStatus) -> Iterator[str]:
     yield f"  head: {branch.head_commit_id or '-'}"
     yield f"  manifest_version: {branch.graph_version}"
     yield f"  internal_schema: {branch.internal_schema}"
-    yield f"  lock: {_lock(branch.lock)}"
+    yield f"  lock: {lock_text(branch.lock)}"
     yield f"  manifest_fragments: {branch.manifest_fragments}"
     yield f"  projection_lag: {branch.projection_lag}"
     for table in branch.tables:
         yield f"  {_table(table)}"
-
-
-def _lock(holder: Holder | None) -> str:
-    if holder is None or not holder.held:
-        return "free"
-    age = age_s(holder.since)
-    since = f", for {age_text(age)}" if age is not None else ""
-    return one_line(f"held by {holder.holder}, token {holder.token}{since}")
 
 
 def _table(table: TableStatus) -> str:
@@ -84,21 +74,12 @@ def _body(status: GraphStatus) -> dict[str, Any]:
 
 
 def _branch_body(branch: BranchStatus) -> dict[str, Any]:
-    lock = branch.lock
     return {
         "branch": branch.branch,
         "head_commit_id": branch.head_commit_id,
         "manifest_version": branch.graph_version,
         "internal_schema_version": branch.internal_schema,
-        "lock": {
-            "held": lock.held,
-            "holder": lock.holder,
-            "token": lock.token,
-            "since": lock.since,
-            "age_s": age_s(lock.since),
-        }
-        if lock
-        else None,
+        "lock": lock_body(branch.lock) if branch.lock else None,
         "manifest_fragments": branch.manifest_fragments,
         "projection_lag": branch.projection_lag,
         "tables": [

@@ -9,7 +9,7 @@ from omnigraph.commit.sidecar import Sidecar, SidecarTable
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.store import BranchState
 from omnigraph.storage.apply import read_slot
-from omnigraph.storage.tables import head_version
+from omnigraph.storage.tables import newest_number
 
 
 def branch_state(ctx: CommitContext, sidecar: Sidecar) -> BranchState | None:
@@ -47,7 +47,8 @@ def observe_table(ctx: CommitContext, table: SidecarTable, state: BranchState) -
     # A table or fork that was being created is not pinned yet; its first version follows the one it was expected at.
     pin = entry.table_version if registered and entry is not None else table.expected_version
     ref = ctx.ref(table.table_path, table.table_branch)
-    head = head_version(ref, pin)
+    # Of the two versions of a compaction a power cut may keep the second alone: not finding the next proves nothing.
+    head = newest_number(ref)
     if not registered:
         head = max(head, pin)
     slots = {v: s for v in range(pin + 1, head + 1) if (s := read_slot(ref, v)) is not None}

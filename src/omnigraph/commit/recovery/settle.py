@@ -31,10 +31,10 @@ from omnigraph.commit.restores import restore_moved
 from omnigraph.commit.sidecar import Sidecar, pending_sidecars
 from omnigraph.manifest.lineage import RECOVERY_KEY, ROLLED_BACK, GraphCommit
 from omnigraph.manifest.migrations import migrate_internal_schema
-from omnigraph.manifest.publisher import HeadMoved, LeaseLost, Precondition
+from omnigraph.manifest.publisher import BranchReplaced, HeadMoved, LeaseLost, Precondition
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin
 from omnigraph.manifest.store import BranchState, branch_label
-from omnigraph.storage.durable import sync_whole
+from omnigraph.storage.durable import sync_landed, sync_whole
 from omnigraph.storage.tables import open_table, remove_version, torn_versions
 
 _log = logging.getLogger("omnigraph.recovery")
@@ -111,7 +111,7 @@ def settle(ctx: CommitContext, sidecar: Sidecar, lock: HeldLock) -> Decision:
         )
         try:
             _act(ctx, sidecar, state, seen, decision, lock)
-        except (HeadMoved, LeaseLost):
+        except (HeadMoved, LeaseLost, BranchReplaced):
             continue
         ctx.objects.delete(sidecar.key)
         reach("recovery.post_phase_d")
@@ -145,6 +145,10 @@ def _act(
         return
     reach("recovery.post_phase_a_pre_phase_b")
     if decision is Decision.FORWARD:
+        for table in sidecar.tables:
+            # Its writer may have died between a table's commit and its sync.
+            ref = ctx.ref(table.table_path, table.table_branch)
+            sync_landed(ref, table.expected_version, table.post_commit_pin)
         pins = tuple(_planned_pins(ctx, sidecar))
         changes = Changes(pins, sidecar.registrations, sidecar.tombstones)
         outcomes = tuple(TableOutcome(t.table_key, t.expected_version, t.post_commit_pin) for t in sidecar.tables)
@@ -156,7 +160,9 @@ def _act(
     reach("recovery.post_phase_b_pre_manifest_commit")
     commit = _publish(ctx, sidecar, state, changes, kind, outcomes, lock)
     reach("recovery.post_manifest_commit_pre_phase_d")
-    record(ctx.root, _row_of_commit(sidecar, commit))
+    if commit.actor_id == RECOVERY_ACTOR:
+        # Else its own writer was only slow, and its publish came first.
+        record(ctx.root, _row_of_commit(sidecar, commit))
     reach("recovery.post_audit")
 
 
@@ -200,7 +206,7 @@ def _publish(
         {**(sidecar.metadata if forward else {}), "omnigraph": {**_ours(sidecar, forward), **ours}},
         lock.token,
     )
-    condition = Precondition(parent=state.head_id, bind_parent=True)
+    condition = Precondition(parent=state.head_id, bind_parent=True, incarnation=state.incarnation)
     return ctx.publisher.publish(sidecar.branch, changes, {}, intent, condition, state.version).commit
 
 

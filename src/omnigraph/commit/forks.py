@@ -1,0 +1,63 @@
+"""A table of a branch gets a fork of its own before the branch first writes to it. Nothing is copied, nothing moves.
+
+What is found in a fork's place decides (`find_fork`); the manifest alone says whose a fork is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import nullcontext
+
+from omnigraph.base.errors import Conflict, ExpectedVersionMismatch
+from omnigraph.base.failpoints import reach
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.fences import fence_of
+from omnigraph.commit.locks import HeldLock
+from omnigraph.commit.recovery.settle import settle_branch
+from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.manifest.store import BranchState
+from omnigraph.storage.apply import read_slot
+from omnigraph.storage.refs import fork_branch_from_state, raise_above, read_branch, remove_leftovers
+from omnigraph.storage.tables import Table, newest_number, open_table
+
+
+def fork_tables(
+    ctx: CommitContext, branch: str, entries: dict[str, SubTableEntry], held: HeldLock | None = None
+) -> dict[str, Table]:
+    """A fork for each of these tables, which the branch only inherits as `entries` say."""
+    with ctx.locks.hold(branch) if held is None else nullcontext(held) as lock:
+        state = settle_branch(ctx, branch, lock)
+        _refuse_moved_on(state, entries)
+        return {key: _fork(ctx, branch, key, entry) for key, entry in sorted(entries.items())}
+
+
+def inherited(branch: str | None, entries: Iterable[tuple[str, SubTableEntry]]) -> dict[str, SubTableEntry]:
+    """Those tables that a branch reads from the branch it was made of."""
+    return {key: entry for key, entry in entries if branch is not None and entry.table_branch != branch}
+
+
+def _refuse_moved_on(state: BranchState, entries: dict[str, SubTableEntry]) -> None:
+    for key, entry in sorted(entries.items()):
+        found = state.entries.get(key)
+        actual = found.table_version if found else 0
+        if actual != entry.table_version or found is None or found.table_branch != entry.table_branch:
+            raise ExpectedVersionMismatch(table_key=key, expected=entry.table_version, actual=actual)
+
+
+def _fork(ctx: CommitContext, branch: str, table_key: str, entry: SubTableEntry) -> Table:
+    main, fork = ctx.ref(entry.location, None), ctx.ref(entry.location, branch)
+    known = read_branch(main, branch)
+    if known is None:
+        above = max(remove_leftovers(fork), fence_of(ctx.objects, branch).get(entry.location, 0))
+        made = fork_branch_from_state(main, entry.table_branch, branch, entry.table_version)
+        reach("fork.post_create")
+        return raise_above(fork, above + 1) if above else made
+    if (known.parent_branch, known.parent_version) == (entry.table_branch, entry.table_version):
+        head = newest_number(fork)
+        above_fork = [read_slot(fork, v) for v in range(entry.table_version + 1, head + 1)]
+        if all(s is not None and s.operation == "Restore" and s.operation_id is None for s in above_fork):
+            return open_table(fork, head, table_key)
+    raise Conflict(
+        f"stale fork of '{branch}' on {table_key}; run omnigraph cleanup",
+        "Nothing was written. An earlier branch of this name left it behind.",
+    )

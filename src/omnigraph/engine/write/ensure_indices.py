@@ -1,0 +1,147 @@
+"""Builds the indexes the schema declares and folds in rows that came since; content is never changed.
+
+Holds at every return:
+  1. Nothing to do made no commit; tables the branch only inherits were left alone.
+  2. Every declared index that is missing afterwards is in `pending`, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from omnigraph.base.ids import new_ulid
+from omnigraph.catalog.catalog import DeclaredIndex, declared_indexes
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.plan import ENSURE_INDICES, Effect, WritePlan, check_annotations, effect_of
+from omnigraph.engine.view import View
+from omnigraph.engine.write.changes import Annotations
+from omnigraph.engine.write.retry import Attempt, commit_with_retries
+from omnigraph.storage.stage import IndexKind, IndexSpec, Stamp, stage_index
+from omnigraph.storage.tables import Table
+
+# Each segment is asked by every look-up, so an index in many pieces is built again as one.
+SEGMENTS_MAX = 8
+_KINDS = {"btree": IndexKind.BTREE, "fulltext": IndexKind.TEXT, "vector": IndexKind.VECTOR}
+NO_VECTORS = "no vectors yet"
+
+
+@dataclass(frozen=True)
+class PendingIndex:
+    table_key: str
+    property: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"table_key": self.table_key, "property": self.property, "reason": self.reason}
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """`commit` is None when there was nothing to do."""
+
+    branch: str
+    commit: str | None
+    operation_id: str | None
+    tables: tuple[str, ...]
+    pending: tuple[PendingIndex, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        told: dict[str, Any] = {"branch": self.branch, "commit": self.commit, "operation_id": self.operation_id}
+        return told | {"tables": list(self.tables), "pending": [p.to_json() for p in self.pending]}
+
+
+@dataclass
+class IndexWork:
+    """What is to be built on one table: whole indexes, and further segments over fragments that came since."""
+
+    whole: list[IndexSpec] = field(default_factory=list)
+    parts: dict[IndexSpec, list[int]] = field(default_factory=dict)
+    pending: list[PendingIndex] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.whole and not self.parts
+
+
+def ensure_indices(ctx: CommitContext, open_view: Callable[[], View], notes: Annotations) -> IndexResult:
+    """Build what is missing and commit it, if anything is."""
+    metadata = dict(notes.metadata or {})
+    check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
+    built: list[str] = []
+    pending: list[PendingIndex] = []
+
+    def prepare(attempt: Attempt) -> WritePlan | None:
+        built.clear()
+        pending.clear()
+        operation = new_ulid()
+        effects: list[Effect] = []
+        for table_key, work in index_work(attempt.view).items():
+            pending.extend(work.pending)
+            if not work.is_empty:
+                stamp = Stamp(operation, table_key, "0")
+                staged = stage_index(attempt.view.table_to_write(table_key), work.whole, stamp, work.parts)
+                effects.append(effect_of(staged))
+                built.append(table_key)
+        return None if not effects else _plan(attempt.view, operation, effects, notes, metadata)
+
+    receipt = commit_with_retries(ctx, open_view, prepare, retries=ctx.settings.write_retries)
+    return IndexResult(
+        open_view().branch or "main",
+        receipt.graph_commit_id if receipt else None,
+        receipt.operation_id if receipt else None,
+        tuple(built),
+        tuple(pending),
+    )
+
+
+def index_work(view: View) -> dict[str, IndexWork]:
+    """What the tables the branch owns still need, by table key; empty tables need nothing."""
+    found: dict[str, IndexWork] = {}
+    for type_ in view.catalog.tables():
+        entry = view.entries.get(type_.table_key)
+        if entry is None or entry.row_count == 0 or entry.table_branch != view.branch:
+            continue
+        table = view.table(type_.table_key)
+        if table.has_stable_row_ids:
+            found[type_.table_key] = _table_work(table, type_.table_key, declared_indexes(type_))
+    return found
+
+
+def _table_work(table: Table, table_key: str, declared: tuple[DeclaredIndex, ...]) -> IndexWork:
+    work, states, rows = IndexWork(), table.index_states(), table.fragment_rows()
+    for index in declared:
+        spec = IndexSpec(index.column, _KINDS[index.kind])
+        state = states.get(spec.name)
+        new = sorted(set(rows) - state.fragment_ids) if state is not None else sorted(rows)
+        if not new:
+            continue
+        if index.kind == "vector" and not table.has_values(index.column, new):
+            if state is None:
+                work.pending.append(PendingIndex(table_key, index.column, NO_VECTORS))
+            continue
+        covered = sum(rows.values()) - sum(rows[n] for n in new)
+        if state is None or state.segments >= SEGMENTS_MAX or sum(rows[n] for n in new) > covered:
+            work.whole.append(spec)
+        else:
+            work.parts[spec] = new
+    return work
+
+
+def _plan(view: View, operation: str, effects: list[Effect], notes: Annotations, metadata: dict[str, Any]) -> WritePlan:
+    return WritePlan(
+        operation_id=operation,
+        graph_commit_id=new_ulid(),
+        writer=ENSURE_INDICES,
+        branch=view.branch,
+        branch_incarnation=view.incarnation,
+        effects=tuple(effects),
+        relied_on={e.table_key: view.entry(e.table_key).table_version for e in effects},
+        actor_id=notes.actor,
+        message=notes.message,
+        metadata=metadata,
+        if_commit=notes.if_commit,
+    )

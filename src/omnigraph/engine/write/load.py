@@ -1,0 +1,290 @@
+"""A load: rows read once, checked as a whole, and published as exactly one data commit.
+
+Holds at every return:
+  1. Every row of the input is stored, or was superseded in a merge, or stands in the rejects file.
+  2. A load that raises wrote nothing that is visible, and no rejects file.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, get_args
+
+from omnigraph.base.errors import BadRequest, Conflict, OmniError
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.plan import LOAD, Receipt, WritePlan
+from omnigraph.engine.scratch import Scratch
+from omnigraph.engine.view import View
+from omnigraph.engine.write.changes import Annotations
+from omnigraph.engine.write.changeset import ChangeSet, TableChange
+from omnigraph.engine.write.ensure_indices import ensure_indices
+from omnigraph.engine.write.frames import Frame, read_frames
+from omnigraph.engine.write.intake import Intake, Progress, read_files
+from omnigraph.engine.write.planning import plan_changeset
+from omnigraph.engine.write.quarantine import Rejects, WrittenRejects, refuse_present
+from omnigraph.engine.write.retry import Attempt, commit_with_retries
+from omnigraph.engine.write.validate.cardinality import check_cardinality
+from omnigraph.engine.write.validate.check import Check
+from omnigraph.engine.write.validate.endpoints import check_endpoints
+from omnigraph.engine.write.validate.ids import check_ids, drop_superseded
+from omnigraph.engine.write.validate.stages import check_all_values, refusal, validate
+from omnigraph.engine.write.validate.unique import check_unique
+from omnigraph.manifest.store import branch_label
+from omnigraph.records.sources import STDIN, find_sources
+from omnigraph.records.violations import Findings, Stage
+
+Mode = Literal["append", "merge", "overwrite"]
+OnError = Literal["fail", "quarantine"]
+_log = logging.getLogger("omnigraph.load")
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """`rejects` names the file for rows left out; `retries` None takes the setting."""
+
+    mode: Mode = "append"
+    on_error: OnError = "fail"
+    rejects: str | None = None
+    max_errors: int | None = None
+    retries: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(Mode):
+            raise BadRequest(f"unknown load mode {self.mode!r}", "Use append, merge or overwrite.")
+        if self.on_error not in get_args(OnError):
+            raise BadRequest(f"unknown on_error {self.on_error!r}", "Use fail or quarantine.")
+        if self.max_errors is not None and self.max_errors < 1:
+            raise BadRequest("max_errors must be at least 1")
+        if self.rejects is not None and self.on_error == "fail":
+            raise BadRequest("a rejects file is only written with on_error='quarantine'")
+
+    @property
+    def quarantines(self) -> bool:
+        return self.on_error == "quarantine"
+
+
+@dataclass(frozen=True)
+class TypeCount:
+    name: str
+    entities_loaded: int
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    uri: str
+    branch: str
+    mode: str
+    nodes: tuple[TypeCount, ...]
+    edges: tuple[TypeCount, ...]
+    duplicates_merged: int
+    rejected: int
+    operation_id: str
+    commit: str
+    engine: str = "embedded"
+    base_branch: str | None = None
+    branch_created: bool = False
+    rejects_file: str | None = None
+    index_commit: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def total_entities(self) -> int:
+        return sum(count.entities_loaded for count in (*self.nodes, *self.edges))
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as programs get it; members without a value are left out."""
+        told: dict[str, Any] = {"uri": self.uri, "branch": self.branch, "base_branch": self.base_branch}
+        told |= {"branch_created": self.branch_created, "mode": self.mode, "engine": self.engine}
+        for name, counts in (("nodes", self.nodes), ("edges", self.edges)):
+            told[name] = [{"name": c.name, "entities_loaded": c.entities_loaded} for c in counts]
+        told |= {"total_entities": self.total_entities, "duplicates_merged": self.duplicates_merged}
+        told |= {"rejected": self.rejected, "rejects_file": self.rejects_file, "operation_id": self.operation_id}
+        told |= {"commit": self.commit, "index_commit": self.index_commit, "warnings": list(self.warnings) or None}
+        return {name: value for name, value in told.items() if value is not None}
+
+
+@dataclass
+class _Run:
+    """One load from the first row to the commit."""
+
+    ctx: CommitContext
+    open_view: Callable[[], View]
+    options: LoadOptions
+    notes: Annotations
+    progress: Progress
+    scratch: Scratch
+    intake: Intake
+    rejects_path: str | None = None
+    duplicates_merged: int = 0
+    changes: ChangeSet = field(default_factory=ChangeSet)
+    written: WrittenRejects | None = None
+
+    def commit(self) -> LoadResult:
+        self._refuse_unread()
+        self.changes = self._changes()
+        self.progress("check", 0)
+        view = self.open_view()
+        check = Check(view, self.changes, self.scratch, self.intake.findings)
+        self.duplicates_merged = drop_superseded(check)
+        base = dict(self.changes.tables)
+        retries = self.ctx.settings.write_retries if self.options.retries is None else self.options.retries
+        try:
+            receipt = commit_with_retries(
+                self.ctx,
+                self.open_view,
+                lambda attempt: self._prepare(attempt, base),
+                retries=0 if self.options.mode == "overwrite" else retries,
+            )
+        except BaseException:
+            if self.written is not None:
+                self.written.discard()
+            raise
+        assert receipt is not None
+        return self._result(view, receipt)
+
+    def _refuse_unread(self) -> None:
+        """Fail early on what no stored row can change."""
+        found = self.intake.findings.first_stage()
+        if found is not None and found < Stage.IDS:
+            self._raise_refusal(self.intake.findings)
+
+    def _raise_refusal(self, findings: Findings) -> None:
+        error = refusal(findings, self.intake.files)
+        if error is not None:
+            raise error
+
+    def _changes(self) -> ChangeSet:
+        mode = self.options.mode
+        return ChangeSet(
+            {
+                key: TableChange(key, rows, replaces_all=mode == "overwrite", strict_insert=mode == "append")
+                for key, rows in self.intake.rows.items()
+                if rows.num_rows
+            }
+        )
+
+    def _prepare(self, attempt: Attempt, base: Mapping[str, TableChange]) -> WritePlan:
+        if attempt.view.catalog != self.intake.catalog:
+            raise Conflict("the schema changed during the load", "Nothing was written. Load again.")
+        self.changes = ChangeSet({key: replace(change) for key, change in base.items()})
+        findings = Findings(self.intake.findings.listed_max)
+        findings.merge(self.intake.findings)
+        if self.intake.rejects is None:
+            read = validate(attempt.view, self.changes, findings, self.scratch)
+            self._raise_refusal(findings)
+        else:
+            read = self._prepare_without_bad(attempt, findings, self.intake.rejects.attempt())
+        self.progress("write", 0)
+        # A type of which no row is left was not touched: leaving bad rows out never empties a table.
+        self.changes.tables = {key: change for key, change in self.changes.tables.items() if change.row_count}
+        view = attempt.writable(self.changes.tables)
+        return plan_changeset(view, self.changes, read, LOAD, self.notes, self.scratch)
+
+    def _prepare_without_bad(self, attempt: Attempt, findings: Findings, rejects: Rejects) -> frozenset[str]:
+        check = Check(attempt.view, self.changes, self.scratch, findings, rejects)
+        for stage in (check_ids, check_all_values):
+            stage(check)
+            rejects.drop(self.changes)
+        # A row left out no longer replaces its stored row, whose values may then be taken: look again.
+        while True:
+            check_unique(check)
+            dropped = rejects.drop(self.changes)
+            check_endpoints(check)
+            self._raise_refusal(findings)
+            if not dropped + rejects.drop(self.changes):
+                break
+        check_cardinality(check)
+        self._raise_refusal(findings)
+        assert self.rejects_path is not None
+        if self.written is not None:
+            self.written.discard()
+        self.written = rejects.write(self.rejects_path)
+        return frozenset(check.stored.read)
+
+    def _result(self, view: View, receipt: Receipt) -> LoadResult:
+        counts = {key: change.row_count for key, change in sorted(self.changes.tables.items())}
+        named = {
+            kind: tuple(TypeCount(key.split(":", 1)[1], n) for key, n in counts.items() if key.startswith(f"{kind}:"))
+            for kind in ("node", "edge")
+        }
+        warnings: tuple[str, ...] = ()
+        kept = self.written.keep() if self.written is not None else None
+        if kept is not None and kept != self.rejects_path:
+            warnings = (f"rejects file '{self.rejects_path}' appeared meanwhile; the rejected rows are in '{kept}'",)
+        return LoadResult(
+            uri=self.ctx.root.uri,
+            branch=branch_label(view.branch),
+            mode=self.options.mode,
+            nodes=named["node"],
+            edges=named["edge"],
+            duplicates_merged=self.duplicates_merged,
+            rejected=self.written.rows if self.written is not None else 0,
+            operation_id=receipt.operation_id,
+            commit=receipt.graph_commit_id,
+            rejects_file=kept,
+            warnings=warnings,
+        )
+
+
+def load_files(
+    ctx: CommitContext,
+    open_view: Callable[[], View],
+    inputs: Sequence[str],
+    options: LoadOptions,
+    notes: Annotations,
+    progress: Progress | None = None,
+) -> LoadResult:
+    """Load NDJSON files, directories of them, or standard input (`-`)."""
+    tell = progress or _quiet
+    view = open_view()
+    sources = find_sources(inputs)
+    path = _rejects_path(options, str(inputs[0]) if inputs else None)
+    with Scratch(ctx.settings) as scratch:
+        limit = options.max_errors or ctx.settings.load_max_errors
+        intake = read_files(sources, view.catalog, ctx.settings, scratch, limit, options.quarantines, tell)
+        return _Run(ctx, open_view, options, notes, tell, scratch, intake, path).commit()
+
+
+def load_tables(
+    ctx: CommitContext,
+    open_view: Callable[[], View],
+    frames: Mapping[str, Frame],
+    options: LoadOptions,
+    notes: Annotations,
+    progress: Progress | None = None,
+) -> LoadResult:
+    """Load Arrow, pandas or polars frames by type name."""
+    tell = progress or _quiet
+    view = open_view()
+    path = _rejects_path(options, None)
+    with Scratch(ctx.settings) as scratch:
+        limit = options.max_errors or ctx.settings.load_max_errors
+        intake = read_frames(frames, view.catalog, ctx.settings, scratch, limit, options.quarantines, tell)
+        return _Run(ctx, open_view, options, notes, tell, scratch, intake, path).commit()
+
+
+def indexed(ctx: CommitContext, open_view: Callable[[], View], done: LoadResult, actor: str | None) -> LoadResult:
+    """Bring the indexes up to date in a commit of its own; the data stays whatever becomes of it."""
+    try:
+        built = ensure_indices(ctx, open_view, Annotations(actor))
+    except OmniError as error:
+        _log.warning("the rows are loaded, their indexes were not built: %s", error)
+        told = f"the rows are loaded, their indexes were not built: {error}"
+        return replace(done, warnings=(*done.warnings, told))
+    return replace(done, index_commit=built.commit)
+
+
+def _rejects_path(options: LoadOptions, first_input: str | None) -> str | None:
+    if not options.quarantines:
+        return None
+    if options.rejects is None and first_input in (None, STDIN):
+        raise BadRequest("the rejects file has no name", "Give one; its default is made from the first input file.")
+    path = options.rejects or f"{(first_input or '').rstrip('/')}.rejects.jsonl"
+    refuse_present(path)
+    return path
+
+
+def _quiet(_stage: str, _rows: int) -> None:
+    return None

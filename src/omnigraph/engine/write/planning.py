@@ -1,0 +1,164 @@
+"""From a validated change set to a write plan: every table's change staged, nothing moved.
+
+Few rows are staged from memory; many stream from their spool to the table's files and back out of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from omnigraph.base.failpoints import reach
+from omnigraph.base.ids import new_ulid
+from omnigraph.commit.plan import Effect, WritePlan, Writer, check_annotations, effect_of
+from omnigraph.engine.scratch import Relation, Scratch
+from omnigraph.engine.view import View
+from omnigraph.engine.write.changes import Annotations
+from omnigraph.engine.write.changeset import ChangeSet, TableChange
+from omnigraph.engine.write.spool import Numbers, RowSpool, contains
+from omnigraph.records.decode import POSITION
+from omnigraph.storage.stage import (
+    Replacement,
+    StagedWrite,
+    Stamp,
+    stage_new_rows,
+    stage_overwrite,
+    stage_replacement,
+    stage_rows,
+)
+from omnigraph.storage.tables import Table
+
+# Up to here the stored rows are looked up with lists and dictionaries in memory.
+_FEW_ROWS = 20_000
+
+_MATCHED = "SELECT i.position, s.row_id, s.address FROM input i JOIN stored s ON i.id = s.id ORDER BY i.position"
+_DELETED = "SELECT s.address FROM stored s WHERE EXISTS (SELECT 1 FROM deleted d WHERE d.id = s.id)"
+_IN_ORDER = "SELECT address FROM removed ORDER BY address"
+_ADDRESSED = ("id", "_rowid", "_rowaddr")
+_STORED = pa.schema([("id", pa.string()), ("row_id", pa.uint64()), ("address", pa.uint64())])
+_MATCHES = pa.schema([("position", pa.int64()), ("row_id", pa.uint64()), ("address", pa.uint64())])
+_ADDRESSES = pa.schema([("address", pa.uint64())])
+
+
+def plan_changeset(
+    view: View,
+    changes: ChangeSet,
+    read: Iterable[str],
+    writer: Writer,
+    notes: Annotations,
+    scratch: Scratch,
+    operation_id: str | None = None,
+) -> WritePlan:
+    """Stage every change against the view; the plan relies on the tables written and on those in `read`."""
+    metadata = dict(notes.metadata or {})
+    check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
+    operation = operation_id or new_ulid()
+    effects: list[Effect] = []
+    written = [change for change in changes.ordered() if not change.is_empty]
+    for change in written:
+        table = view.table_to_write(change.table_key)
+        staged = stage_change(table, view, change, Stamp(operation, change.table_key, "0"), scratch)
+        if staged.inserts or staged.updates or staged.deletes:
+            effects.append(effect_of(staged))
+        reach("stage.files_written")
+    keys = {change.table_key for change in written} | set(read)
+    return WritePlan(
+        operation_id=operation,
+        graph_commit_id=new_ulid(),
+        writer=writer,
+        branch=view.branch,
+        branch_incarnation=view.incarnation,
+        effects=tuple(effects),
+        relied_on={key: view.entry(key).table_version for key in sorted(keys)},
+        actor_id=notes.actor,
+        message=notes.message,
+        metadata=metadata,
+        if_commit=notes.if_commit,
+    )
+
+
+def stage_change(table: Table, view: View, change: TableChange, stamp: Stamp, scratch: Scratch) -> StagedWrite:
+    schema = view.catalog.arrow_schema(change.table_key)
+    rows = change.rows
+    if change.replaces_all:
+        return stage_overwrite(table, _reader(rows, schema) if rows else schema.empty_table(), stamp)
+    adds_only = rows is not None and not len(change.delete_ids)
+    if rows is not None and adds_only and (change.strict_insert or table.count_rows() == 0):
+        return stage_new_rows(table, _reader(rows, schema), stamp)
+    if change.row_count + len(change.delete_ids) <= _FEW_ROWS:
+        upserts = pa.Table.from_batches(_stored_columns(rows.batches(), schema), schema=schema) if rows else None
+        return stage_rows(table, upserts, change.delete_ids.to_pylist(), stamp)
+    return _stage_many(table, schema, change, stamp, scratch)
+
+
+def _reader(rows: RowSpool, schema: pa.Schema) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(schema, _stored_columns(rows.batches(), schema))
+
+
+def _stored_columns(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
+
+
+def _stage_many(table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp, scratch: Scratch) -> StagedWrite:
+    rows = change.rows or RowSpool(schema.append(pa.field(POSITION, pa.int64())))
+    stored = Relation(_STORED, lambda: _addressed(table))
+    input_ = rows.relation(["id", POSITION]).renamed(["id", "position"])
+    matches = _spooled(scratch, _MATCHES, _MATCHED, {"input": input_, "stored": stored})
+    removed = RowSpool(_ADDRESSES, scratch).extend(b.select(["address"]) for b in matches.batches())
+    if len(change.delete_ids):
+        deleted = Relation.of(pa.table({"id": change.delete_ids}))
+        with scratch.stream(_DELETED, {"stored": stored, "deleted": deleted}) as batches:
+            removed.extend(b.cast(_ADDRESSES) for b in batches)
+    ordered = _spooled(scratch, _ADDRESSES, _IN_ORDER, {"removed": removed.relation(["address"])})
+    try:
+        found = Replacement(
+            updated=_stored_columns(_chosen(rows, matches, matched=True), schema),
+            inserted=_stored_columns(_chosen(rows, matches, matched=False), schema),
+            row_ids=_numbers(matches, "row_id"),
+            removed=_numbers(ordered, "address"),
+            updates=matches.num_rows,
+            inserts=rows.num_rows - matches.num_rows,
+            deletes=ordered.num_rows - matches.num_rows,
+        )
+        return stage_replacement(table, schema, found, stamp)
+    finally:
+        for spool in (matches, removed, ordered):
+            spool.close()
+
+
+def _addressed(table: Table) -> Iterator[pa.RecordBatch]:
+    for batch in table.batches(_ADDRESSED):
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=_STORED)
+
+
+def _spooled(scratch: Scratch, schema: pa.Schema, sql: str, relations: dict[str, Relation]) -> RowSpool:
+    with scratch.stream(sql, relations) as batches:
+        return RowSpool(schema, scratch).extend(batch.cast(schema) for batch in batches)
+
+
+def _numbers(spool: RowSpool, column: str) -> Iterator[Numbers]:
+    for batch in spool.batches([column]):
+        yield batch.column(0).to_numpy()
+
+
+def _chosen(rows: RowSpool, matches: RowSpool, matched: bool) -> Iterator[pa.RecordBatch]:
+    """The rows that have a match, or those that have none; both spools are in the order of positions."""
+    parts = _numbers(matches, "position")
+    ahead: np.ndarray[Any, Any] = np.array([], np.int64)
+    for batch in rows.batches():
+        positions = batch.column(POSITION).to_numpy()
+        while not len(ahead) or ahead[-1] < positions[-1]:
+            part = next(parts, None)
+            if part is None:
+                break
+            ahead = np.concatenate([ahead, part])
+        hit = contains(ahead, positions)
+        ahead = ahead[ahead > positions[-1]]
+        kept = batch.filter(pa.array(hit if matched else ~hit))
+        if kept.num_rows:
+            yield kept

@@ -1,0 +1,65 @@
+"""Prepares a write, commits it, and prepares it again when another writer was first and the two commute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+
+from omnigraph.base.errors import ExpectedVersionMismatch, RowLevelCasContention
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.forks import fork_tables, inherited
+from omnigraph.commit.locks import HeldLock
+from omnigraph.commit.plan import Receipt, WritePlan
+from omnigraph.commit.protocol import commit_plan
+from omnigraph.commit.recovery.settle import settle_branch
+from omnigraph.engine.view import View
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One preparation: the branch as it is now, and the branch lock if it is held already."""
+
+    ctx: CommitContext
+    view: View
+    held: HeldLock | None = None
+
+    def writable(self, table_keys: Iterable[str]) -> View:
+        """The view, with forks for those of these tables that the branch only inherits."""
+        return writable(self.ctx, self.view, table_keys, self.held)
+
+
+def writable(ctx: CommitContext, view: View, table_keys: Iterable[str], held: HeldLock | None = None) -> View:
+    wanted = inherited(view.branch, ((key, view.entry(key)) for key in table_keys if key not in view.forks))
+    if not wanted:
+        return view
+    assert view.branch is not None
+    return replace(view, forks={**view.forks, **fork_tables(ctx, view.branch, wanted, held)})
+
+
+def commit_with_retries(
+    ctx: CommitContext,
+    open_view: Callable[[], View],
+    prepare: Callable[[Attempt], WritePlan | None],
+    *,
+    retries: int,
+) -> Receipt | None:
+    """Prepare and commit; None when there is nothing to do.
+
+    A preparation that lost to another writer is repeated at most `retries` times, from the second on under the branch
+    lock, where nobody can be first. Give 0 for writes whose result depends on what they read.
+    """
+    for number in range(retries + 1):
+        view = open_view()
+        lock: AbstractContextManager[HeldLock | None] = ctx.locks.hold(view.branch) if number else nullcontext()
+        try:
+            with lock as held:
+                if held is not None:
+                    settle_branch(ctx, view.branch, held)
+                    view = open_view()
+                plan = prepare(Attempt(ctx, view, held))
+                return None if plan is None else commit_plan(ctx, plan, held)
+        except (ExpectedVersionMismatch, RowLevelCasContention):
+            if number == retries:
+                raise
+    raise AssertionError("the loop returns or raises")

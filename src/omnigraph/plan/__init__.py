@@ -1,0 +1,1 @@
+"""What a query means: names resolved, types known, parameters read."""
