@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shlex
 import shutil
@@ -25,11 +26,13 @@ from omnigraph.manifest.rows import INTERNAL_MANIFEST_SCHEMA_VERSION
 PROGRAM = [sys.executable, "-m", "omnigraph.cli.main"]
 COMMANDS = [
     "init",
+    "load",
     "mutate",
     "branch create",
     "branch list",
     "branch delete",
     "snapshot",
+    "export",
     "commit list",
     "commit show",
     "schema show",
@@ -93,8 +96,20 @@ def test_no_summary_in_the_list_of_commands_is_cut(cli):
         assert "..." not in cli(*line, "--help").out.replace("[ARGS]...", "")
 
 
+def _write_inputs() -> None:
+    """The files that examples name."""
+    hire = "query hire($n: String) { insert Person { name: $n } }"
+    fire = 'query fire() { delete Person where name = "nobody" }'
+    Path("people.gq").write_text(f"{hire}\n{fire}")
+    Path("ana.json").write_text('{"n": "ana"}')
+    Path("people.jsonl").write_text('{"type":"Person","data":{"name":"bo"}}\n')
+    Path("books.jsonl.gz").write_bytes(gzip.compress(b'{"type":"Book","data":{"title":"Graphs"}}\n'))
+    Path("exports").mkdir()
+    Path("exports/more.jsonl").write_text('{"type":"Person","data":{"name":"cy"}}\n')
+
+
 def test_every_example_of_the_help_is_true(cli, graph, tmp_path):
-    Path("people.gq").write_text("query people() { match { $p: Person } return { $p.name } }")
+    _write_inputs()
     ours = _SHOW_EXAMPLES[0].split()[3]
     examples = [
         line.strip()

@@ -36,7 +36,7 @@ class Calls:
 
 
 @pytest.mark.parametrize("depth", [10, pytest.param(300, marks=pytest.mark.slow)])
-def test_warm_read_asks_for_one_name_and_nothing_else_at_any_depth(graph: Graph, depth: int, monkeypatch):
+def test_warm_read_asks_for_two_names_and_nothing_else_at_any_depth(graph: Graph, depth: int, monkeypatch):
     grow(graph, depth)
     known = graph.snapshot()
     with monkeypatch.context() as patched:
@@ -44,7 +44,7 @@ def test_warm_read_asks_for_one_name_and_nothing_else_at_any_depth(graph: Graph,
         assert graph.snapshot() == known
     newest = known.version
     versions = f"{graph.uri}/__manifest/_versions"
-    asked = [f"{versions}/{2**64 - 1 - v:020d}.manifest" for v in (newest + 1,)]
+    asked = [f"{versions}/{2**64 - 1 - v:020d}.manifest" for v in (newest + 1, newest)]
     assert calls.exists == asked
     assert calls.others == []
 
@@ -146,5 +146,5 @@ def test_warm_read_of_a_branch_adds_one_look_at_the_branch_references(graph: Gra
     with monkeypatch.context() as patched:
         calls = Calls(patched)
         assert graph.snapshot("draft") == known
-    assert len(calls.exists) == 1
+    assert len(calls.exists) == 2
     assert calls.others == []

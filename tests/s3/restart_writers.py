@@ -18,6 +18,10 @@ from omnigraph.commit.plan import LOAD
 WRITES_MAX = 2_000
 # Between two writes, so that every writer gets its turn and the history stays short enough to read at every commit.
 PAUSE_S = 0.1
+WAIT_S_MAX = 30
+NOBODY = -1
+# Where each writer may find the store gone: anywhere, before all its tables have moved, before it publishes.
+WINDOWS = (failpoints.WINDOWS, failpoints.WINDOWS[1:3], failpoints.WINDOWS[3:4])
 
 
 @dataclass(frozen=True)
@@ -44,18 +48,31 @@ class Logs:
         return Logs(AckLog(f"{folder}/{writer}.acks"), AckLog(f"{folder}/{writer}.failures", Failed))
 
 
-def write_numbers(home: Home, writer: int, folder: str, stop: Any, within: Any) -> None:
-    """Each number once into both tables, on one handle; a number that failed is never tried again.
+@dataclass(frozen=True)
+class Signals:
+    """Between the test and its writers: the `wanted` one stops at its window until the store is `gone`."""
 
-    `within` is set at some window of the commit protocol, while the write goes on: a good moment to kill the store.
-    """
+    wanted: Any
+    stop: Any
+    within: Any
+    gone: Any
+
+    def meet(self, writer: int) -> None:
+        if self.wanted.value == writer:
+            self.wanted.value = NOBODY
+            self.within.set()
+            self.gone.wait(WAIT_S_MAX)
+
+
+def write_numbers(home: Home, writer: int, folder: str, signals: Signals) -> None:
+    """Each number once into both tables, on one handle; a number that failed is never tried again."""
     logs, graph = Logs.of(folder, writer), home.open()
     for number in range(WRITES_MAX):
-        if stop.wait(PAUSE_S):
+        if signals.stop.wait(PAUSE_S):
             return
         key = f"w{writer}-{number}"
         failpoints.disarm_all()
-        failpoints.arm(f"{LOAD.name}.{random.choice(failpoints.WINDOWS)}", within.set)
+        failpoints.arm(f"{LOAD.name}.{random.choice(WINDOWS[writer])}", lambda: signals.meet(writer))
         try:
             receipt = graph.write({t: Upsert(rows(key)) for t in TABLES}, writer=LOAD, message=key)
         except Exception as error:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from race_checks import assert_at_rest, assert_keys_once, assert_linear
 from race_helpers import SCHEMA, TABLES, Told, read_at
-from restart_writers import Failed, Logs, write_numbers
+from restart_writers import NOBODY, WINDOWS, Failed, Logs, Signals, write_numbers
 
 from graph_places import Home, S3Place
 from omnigraph import Graph
@@ -22,7 +22,7 @@ from s3_server import BUCKET, S3Server
 
 pytestmark = pytest.mark.slow
 SPAWN = multiprocessing.get_context("spawn")
-WRITERS = 3
+WRITERS = len(WINDOWS)
 # How long the store is away, by turns: shorter, about as long, and longer than an impatient client tries again.
 AWAY_S = [0.0, 1.0, 3.0]
 IMPATIENT = {"storage_retry_timeout_ms": 400}
@@ -82,12 +82,11 @@ class Crew:
 
     def __init__(self, home: Home, folder: Path) -> None:
         self.logs = [Logs.of(folder, w) for w in range(WRITERS)]
-        self._stop, self._within = SPAWN.Event(), SPAWN.Event()
+        self._signals = Signals(SPAWN.Value("i", NOBODY), *(SPAWN.Event() for _ in range(3)))
         # One writer waits for the store to come back, the others soon give up and go on with the next number.
         homes = [home, *[replace(home, settings=replace(home.settings, **IMPATIENT))] * (WRITERS - 1)]
         self._processes = [
-            SPAWN.Process(target=write_numbers, args=(h, w, str(folder), self._stop, self._within))
-            for w, h in enumerate(homes)
+            SPAWN.Process(target=write_numbers, args=(h, w, str(folder), self._signals)) for w, h in enumerate(homes)
         ]
 
     def __enter__(self) -> "Crew":
@@ -108,13 +107,18 @@ class Crew:
             assert all(p.is_alive() for p in self._processes), "a writer died of an error it did not expect"
             time.sleep(0.05)
 
-    def wait_until_one_is_within_a_commit(self) -> None:
-        """There a dying store leaves most in doubt."""
-        self._within.clear()
-        assert self._within.wait(PROGRESS_S_MAX), "nobody writes any more"
+    def kill_within_a_commit(self, server: S3Server, writer: int) -> None:
+        """Where a dying store leaves most in doubt: this writer stands between its sidecar and its publish."""
+        signals = self._signals
+        signals.gone.clear()
+        signals.within.clear()
+        signals.wanted.value = writer
+        assert signals.within.wait(PROGRESS_S_MAX), "the writer does not write any more"
+        server.kill()
+        signals.gone.set()
 
     def finish(self) -> None:
-        self._stop.set()
+        self._signals.stop.set()
         for process in self._processes:
             process.join(120)
             assert process.exitcode == 0
@@ -136,10 +140,11 @@ def test_writers_lose_nothing_acknowledged_when_their_store_is_killed_again_and_
     with Crew(home, tmp_path) as crew:
         for number in range(kills):
             crew.wait_until_each_wrote()
-            time.sleep(random.uniform(0.0, 1.0))
-            if number % 3:
-                crew.wait_until_one_is_within_a_commit()
-            server.kill()
+            if number % WRITERS:
+                crew.kill_within_a_commit(server, writer=number % WRITERS)
+            else:
+                time.sleep(random.uniform(0.0, 1.0))
+                server.kill()
             time.sleep(AWAY_S[number % len(AWAY_S)])
             server.start()
         crew.wait_until_each_wrote()
@@ -156,7 +161,7 @@ def test_writers_lose_nothing_acknowledged_when_their_store_is_killed_again_and_
     assert_acknowledged_once(graph, acknowledged)
     committed = assert_failures_told_the_truth(graph, failures)
     assert keys_of(graph) == {t.key for t in acknowledged} | committed
-    assert failures, "nobody noticed that the store was away"
+    assert any(f.operation_id for f in failures), "no write was in doubt when the store was away"
     kinds = ", ".join(f"{count} {name}" for name, count in sorted(Counter(f.error for f in failures).items()))
     tell(f"store killed {kills} times: {len(acknowledged)} writes acknowledged; {kinds}; {len(commits)} commits")
 

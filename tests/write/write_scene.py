@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
-from omnigraph.engine.write.changes import Append, Upsert
+from omnigraph.engine.write.changes import Append
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.spool import RowSpool
+from omnigraph.engine.write.validate import check
+from omnigraph.engine.write.validate import stored as stored_side
 from omnigraph.engine.write.validate.check import Check
 from omnigraph.engine.write.validate.ids import drop_superseded
 from omnigraph.engine.write.validate.stages import validate
@@ -103,8 +107,10 @@ def problems(graph: Graph, *changes: TableChange, merge: bool = False) -> list[s
     return findings(graph, *changes, merge=merge)[0]
 
 
-def findings(graph: Graph, *changes: TableChange, merge: bool = False) -> tuple[list[str], frozenset[str]]:
-    found = Findings()
+def findings(
+    graph: Graph, *changes: TableChange, merge: bool = False, listed: int = 20
+) -> tuple[list[str], frozenset[str]]:
+    found = Findings(listed)
     changeset = ChangeSet({c.table_key: c for c in changes})
     with Scratch(graph.settings) as scratch:
         if merge:
@@ -115,5 +121,46 @@ def findings(graph: Graph, *changes: TableChange, merge: bool = False) -> tuple[
     return [f"{v.position if v.position < 1 << 60 else '-'} {v.reason}: {v.message}" for v in told], read
 
 
-def upsert(graph: Graph, table_key: str, rows: pa.Table) -> None:
-    graph.write({table_key: Upsert(rows)})
+def notes(*rows: tuple[str, str | None, str | None]) -> pa.Table:
+    """`(id, slug, lang)` each."""
+    ids, slugs, langs = (list(column) for column in zip(*rows, strict=True))
+    texts = pa.array(["…"] * len(ids))
+    return pa.table(
+        {"id": ids, "text": texts, "slug": pa.array(slugs, pa.string()), "lang": pa.array(langs, pa.string())}
+    )
+
+
+WAYS = ("looked-up", "scanned", "spilled")
+
+
+def take_way(patch: pytest.MonkeyPatch, way: str) -> Settings:
+    """Rows looked up one by one, tables read whole, or everything on disk as well."""
+    if way != "looked-up":
+        patch.setattr(check, "LOOKUP_BY_FILTER_MAX", -1)
+        patch.setattr(stored_side, "LOOKUP_BY_FILTER_MAX", -1)
+    return Settings.resolve(limits_memory_bytes=1 if way == "spilled" else None)
+
+
+def person(name: str, **data: Any) -> dict[str, Any]:
+    return {"type": "Person", "data": {"name": name, **data}}
+
+
+def team(code: str) -> dict[str, Any]:
+    return {"type": "Team", "data": {"code": code}}
+
+
+def follows(src: str, dst: str, **data: Any) -> dict[str, Any]:
+    return {"edge": "Follows", "from": src, "to": dst, "data": data}
+
+
+def lines_file(folder: Path, name: str, *lines: dict[str, Any] | str) -> str:
+    """A file of these lines; a text stands for itself."""
+    path = folder / name
+    path.write_text("".join((x if isinstance(x, str) else json.dumps(x)) + "\n" for x in lines), encoding="utf-8")
+    return str(path)
+
+
+def stored(graph: Graph, table_key: str, *columns: str, branch: str | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a table, sorted."""
+    rows = graph.view(branch).table(table_key).read(list(columns) or ["id"]).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)

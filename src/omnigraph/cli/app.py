@@ -8,8 +8,10 @@ from omnigraph.cli.command import epilog, root_options
 from omnigraph.cli.commands import (
     branch,
     commit,
+    export,
     init,
     lint,
+    load,
     lock,
     mutate,
     recovery,
@@ -34,7 +36,7 @@ def _assembled() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
-    for family in (init, mutate, branch, snapshot, commit, schema, lint, status, recovery, lock, version):
+    for family in (init, load, mutate, branch, snapshot, export, commit, schema, lint, status, recovery, lock, version):
         family.add_to(app)
     return app
 

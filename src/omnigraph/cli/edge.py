@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from omnigraph.cli.app import app
 from omnigraph.cli.failures import Failure, failure_of
-from omnigraph.cli.output import abandon_stdout, put_json, say
+from omnigraph.cli.output import abandon_stdout, one_line, put_json, say
 from omnigraph.cli.told import Told
 from omnigraph.commit.signals import held_until_reported
 
@@ -58,6 +58,8 @@ def _report(failure: Failure, error: BaseException, told: Told) -> None:
 
         say("".join(traceback.format_exception(error)).rstrip())
     say(failure.text, label="error", style="bold red")
+    for line in failure.listed:
+        say(f"  {one_line(line)}")
     if failure.hint:
         say(failure.hint, label="hint", style="bold")
     if told.json:

@@ -12,6 +12,7 @@ import typer
 from omnigraph.base.errors import (
     ExpectedVersionMismatch,
     GraphMoved,
+    InvalidData,
     KeyConflict,
     Kind,
     OmniError,
@@ -74,6 +75,8 @@ class Failure:
     text: str
     hint: str = ""
     body: Mapping[str, Any] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()
+    """What the text is only the sum of, a line each."""
 
     @property
     def is_usage(self) -> bool:
@@ -89,8 +92,24 @@ def failure_of(error: BaseException) -> Failure:
         error = Unavailable(str(error.strerror), "Free some space and try again.", what="disk")
     if isinstance(error, OmniError) and error.kind is not Kind.INTERNAL:
         text = error.describe()
-        return Failure(EXIT_CODES[error.kind], text, error.hint, {"error": text, **_coded(error)})
+        body = {"error": text, **_coded(error)}
+        return Failure(EXIT_CODES[error.kind], text, error.hint, body, _listed(error))
     return _bug(error)
+
+
+def _listed(error: OmniError) -> tuple[str, ...]:
+    """Every violation that is known by name, when there is more than the one the text tells."""
+    if not isinstance(error, InvalidData) or error.total < 2:
+        return ()
+    lines = [_violation(found) for found in error.violations]
+    unlisted = error.total - len(lines)
+    return (*lines, *([f"and {unlisted} more"] if unlisted else []))
+
+
+def _violation(found: Mapping[str, Any]) -> str:
+    place = f"{found['file']}:{found['line']}" if found.get("file") else "-"
+    what = ".".join(str(found[part]) for part in ("type", "property") if found.get(part))
+    return "  ".join(part for part in (place, what, str(found["reason"]), str(found["message"])) if part)
 
 
 def _usage(error: typer.TyperException) -> Failure:

@@ -42,6 +42,10 @@ def position_of(text: str, offset: int) -> Position:
     return Position(text.count("\n", 0, offset) + 1, offset - line_start + 1)
 
 
+def place(token: Token) -> Position:
+    return Position(token.line or 1, token.column or 1)
+
+
 class Scanner:
     """A place in a text that moves forward, token by token."""
 

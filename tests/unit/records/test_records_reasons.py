@@ -152,6 +152,8 @@ def test_a_row_reports_every_violation_of_its_first_failing_stage_and_none_of_la
         ("age", "wrong_type"),
         ("name", "wrong_type"),
     ]
+    bad_and_another_id = '{"type":"Person","data":{"id":"x","name":"a","age":"x"}}'
+    assert [reason for _, _, reason, _ in told(bad_and_another_id)] == ["wrong_type"]
     unknown_twice_and_a_bad_value = '{"type":"Person","data":{"zz":1,"name":5,"aa":2}}'
     assert [(prop, reason) for _, prop, reason, _ in told(unknown_twice_and_a_bad_value)] == [
         ("aa", "unknown_field"),

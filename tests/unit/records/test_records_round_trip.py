@@ -207,6 +207,19 @@ def test_an_external_blob_is_exported_as_its_uri() -> None:
     assert exported["data"]["x"] == "s3://ok/a"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ['}},{"type":', "}},{", '"}},{"type":"All","data":{"id":"x"}}', "}\n{", '\\"},{\\"edge":', '},{"', "\u2028\r\n"],
+)
+def test_no_text_can_pose_as_the_end_of_a_line(text: str) -> None:
+    assert ALL is not None
+    lines = [{"type": "All", "data": {"id": str(n), "s": text, "ls": [text, text]}} for n in range(3)]
+    rows = decode(*lines).rows["node:All"]
+    exported = export_lines(ALL, rows).split(b"\n")
+    assert [orjson.loads(line)["data"]["s"] for line in exported[:-1]] == [text] * 3
+    assert exported[-1] == b""
+
+
 def test_slices_and_chunks_export_like_whole_batches() -> None:
     assert ALL is not None
     lines = [

@@ -27,16 +27,10 @@ def single_day(text: str | None) -> int | None:
 
 
 def single_ms(text: str | None) -> int | None:
-    """The reader of literals, plus zeros after the millisecond and minus years it cannot write back."""
-    if text is None:
-        return None
-    head, point, tail = text.partition(".")
-    digits = len(tail) - len(tail.lstrip("0123456789"))
-    if point and digits > 3 and set(tail[3:digits]) == {"0"}:
-        text = f"{head}.{tail[:3]}{tail[digits:]}"
+    """The reader of literals, minus the years it cannot write back."""
     try:
-        ms = parse_datetime_ms(text)
-        datetime_text(ms)
+        ms = None if text is None else parse_datetime_ms(text)
+        datetime_text(ms or 0)
     except ValueError:
         return None
     return ms

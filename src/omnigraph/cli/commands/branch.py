@@ -16,8 +16,8 @@ _CREATE_EXAMPLES = (
 )
 _LIST_EXAMPLES = ("omnigraph branch list --store ./library", "omnigraph branch list --store ./library --json")
 _DELETE_EXAMPLES = (
-    "omnigraph branch delete draft --store ./library",
-    "omnigraph branch delete draft --store s3://lake/library --yes",
+    "omnigraph branch delete team/review --store ./library",
+    "omnigraph branch delete import --store ./library --yes",
 )
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The branch.")]
 FromOption = Annotated[str | None, typer.Option("--from", metavar="B", help="Start at this branch; default main.")]

@@ -16,7 +16,7 @@ from omnigraph.cli.sources import read_source
 
 _EXAMPLES = (
     "omnigraph mutate -s ./library -e 'query hire() { insert Person { name: \"ana\" } }'",
-    "omnigraph mutate hire --query people.gq --params-file ana.json --store ./library --branch draft -m 'hire ana'",
+    "omnigraph mutate hire --query people.gq --params-file ana.json --store ./library --branch import -m 'hire ana'",
     "omnigraph mutate fire --query people.gq --if-commit 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --store ./library",
 )
 QueryOption = Annotated[str | None, typer.Option("--query", metavar="FILE", help="A .gq file.")]

@@ -9,16 +9,17 @@ Holds at every return:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from lark import Token, Transformer
 
-from omnigraph.lang.diagnostics import Position, did_you_mean, parse_error
+from omnigraph.lang.diagnostics import did_you_mean, parse_error
 from omnigraph.lang.gq import ast
 from omnigraph.lang.gq.ast import Function, LiteralKind
 from omnigraph.lang.gq.header import assemble_query, parameter_type
 from omnigraph.lang.pg.ast import TypeExpr, TypeForm, TypeRef
+from omnigraph.lang.source import place
 
 _ARGUMENTS = {function: (1, 1) if function in ast.AGGREGATES else (2, 2) for function in Function}
 _ARGUMENTS |= {Function.FUZZY: (2, 3), Function.RRF: (2, 3)}
@@ -26,15 +27,6 @@ _CLAUSES = (Function.SEARCH, Function.FUZZY, Function.MATCH_TEXT)
 _CALLED = ("now", "date", "datetime", *(function.value for function in Function))
 _MOMENTS = {"date": LiteralKind.DATE, "datetime": LiteralKind.DATETIME}
 _VALUE = "expected a literal, a parameter or now()"
-
-
-def place(token: Token) -> Position:
-    return Position(token.line or 1, token.column or 1)
-
-
-@dataclass(frozen=True)
-class _Edge:
-    ref: ast.EdgeRef
 
 
 class Assembler(Transformer[Token, ast.QueryFile]):
@@ -119,20 +111,20 @@ class Assembler(Transformer[Token, ast.QueryFile]):
 
     def traversal(self, parts: list[Any]) -> ast.Traversal:
         left, edge, hops, right = parts
-        return ast.Traversal(_var(left), edge.ref, _var(right), None, hops, place(left))
+        return ast.Traversal(_var(left), edge, _var(right), None, hops, place(left))
 
     def operator_traversal(self, parts: list[Any]) -> ast.Traversal:
         left, edge, hops, right = parts
-        return ast.Traversal(_var(left), _edge(edge, False, edge).ref, _var(right), None, hops, place(left))
+        return ast.Traversal(_var(left), _edge(edge, False, edge), _var(right), None, hops, place(left))
 
     def named_traversal(self, parts: list[Any]) -> ast.Traversal:
         left, named, edge, hops, right = parts
-        return ast.Traversal(_var(left), edge.ref, _var(right), _var(named), hops, place(left))
+        return ast.Traversal(_var(left), edge, _var(right), _var(named), hops, place(left))
 
-    def directed(self, parts: list[Token]) -> _Edge:
+    def directed(self, parts: list[Token]) -> ast.EdgeRef:
         return _edge(parts[0], False, parts[0])
 
-    def undirected(self, parts: list[Token]) -> _Edge:
+    def undirected(self, parts: list[Token]) -> ast.EdgeRef:
         return _edge(parts[1], True, parts[0])
 
     def hops(self, parts: list[Token | None]) -> ast.Hops:
@@ -239,8 +231,8 @@ def _type(token: Token) -> TypeRef:
     return TypeRef(str(token), place(token))
 
 
-def _edge(name: Token, undirected: bool, first: Token) -> _Edge:
-    return _Edge(ast.EdgeRef(str(name), undirected, place(first)))
+def _edge(name: Token, undirected: bool, first: Token) -> ast.EdgeRef:
+    return ast.EdgeRef(str(name), undirected, place(first))
 
 
 def _value(part: ast.Expr) -> ast.Value:

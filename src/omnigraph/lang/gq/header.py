@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 from lark import Token
 
-from omnigraph.lang.diagnostics import Position, did_you_mean, parse_error
+from omnigraph.lang.diagnostics import did_you_mean, parse_error
 from omnigraph.lang.gq import ast
 from omnigraph.lang.gq.rules import refuse_mixed
 from omnigraph.lang.pg.assemble import VECTOR_DIMENSION_MAX
 from omnigraph.lang.pg.ast import TypeExpr, TypeForm
 from omnigraph.lang.pg.lexer import BASE_TYPES
+from omnigraph.lang.source import place
 
 RESERVED_PREFIX = "__"
 _ANNOTATIONS = ("description", "instruction", "exact")
@@ -30,15 +31,15 @@ def assemble_query(
     if isinstance(body, ast.Mutation):
         if "exact" in texts:
             mark = next(mark for mark, word, _ in annotations if word == "exact")
-            raise parse_error("@exact is not supported on a mutation", _place(mark), "It is about nearest in a read.")
+            raise parse_error("@exact is not supported on a mutation", place(mark), "It is about nearest in a read.")
         refuse_mixed(body.statements)
     said = texts.get("description"), texts.get("instruction"), "exact" in texts
-    return ast.Query(str(name), params, body, *said, _place(name))
+    return ast.Query(str(name), params, body, *said, place(name))
 
 
 def parameter_type(form: TypeForm, word: Token, size: Token | None = None) -> TypeExpr:
     """The type of a parameter as written, without its question mark."""
-    at = _place(word)
+    at = place(word)
     if form is TypeForm.VECTOR:
         assert size is not None
         return TypeExpr(form, dimension=_dimension(word, size), at=at)
@@ -53,11 +54,11 @@ def parameter_type(form: TypeForm, word: Token, size: Token | None = None) -> Ty
 
 def _dimension(word: Token, size: Token) -> int:
     if word != "Vector":
-        raise parse_error(f"type '{word}' takes no dimension", _place(word), did_you_mean(word, ["Vector"]))
+        raise parse_error(f"type '{word}' takes no dimension", place(word), did_you_mean(word, ["Vector"]))
     if int(size) < 1:
-        raise parse_error("Vector dimension must be greater than zero", _place(size))
+        raise parse_error("Vector dimension must be greater than zero", place(size))
     if int(size) > VECTOR_DIMENSION_MAX:
-        raise parse_error(f"Vector dimension must be at most {VECTOR_DIMENSION_MAX}", _place(size))
+        raise parse_error(f"Vector dimension must be at most {VECTOR_DIMENSION_MAX}", place(size))
     return int(size)
 
 
@@ -80,16 +81,12 @@ def _texts(annotations: Sequence[_Annotation]) -> dict[str, str]:
         name = str(word)
         if name not in _ANNOTATIONS:
             hint = did_you_mean(name, _ANNOTATIONS) or f"A query takes @{', @'.join(_ANNOTATIONS)}."
-            raise parse_error(f"unknown query annotation '@{name}'", _place(mark), hint)
+            raise parse_error(f"unknown query annotation '@{name}'", place(mark), hint)
         if name in texts:
-            raise parse_error(f"@{name} is repeated", _place(mark))
+            raise parse_error(f"@{name} is repeated", place(mark))
         if name == "exact" and text is not None:
-            raise parse_error("@exact takes no argument", _place(mark))
+            raise parse_error("@exact takes no argument", place(mark))
         if name != "exact" and not text:
-            raise parse_error(f"@{name} requires a non-empty text", _place(mark), f'Write @{name}("…").')
+            raise parse_error(f"@{name} requires a non-empty text", place(mark), f'Write @{name}("…").')
         texts[name] = "" if text is None else str(text)
     return texts
-
-
-def _place(token: Token) -> Position:
-    return Position(token.line or 1, token.column or 1)

@@ -16,11 +16,11 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedToken
 
 from omnigraph.base.errors import BadRequest, NotFound, ParseError
-from omnigraph.lang.diagnostics import Position, did_you_mean, parse_error
-from omnigraph.lang.gq.assemble import Assembler, place
+from omnigraph.lang.diagnostics import did_you_mean, parse_error
+from omnigraph.lang.gq.assemble import Assembler
 from omnigraph.lang.gq.ast import Query, QueryFile
 from omnigraph.lang.gq.lexer import KEYWORDS, GqLexer
-from omnigraph.lang.source import position_of, refuse_unreadable
+from omnigraph.lang.source import place, position_of, refuse_unreadable
 
 _SAID = {
     "_LBRACE": "'{'", "_RBRACE": "'}'", "_LPAREN": "'('", "_RPAREN": "')'", "LBRACKET": "'['", "_RBRACKET": "']'",
@@ -86,8 +86,7 @@ def _explain(unexpected: UnexpectedToken, text: str) -> ParseError:
     if token.type == "_LBRACE" and opened is not None:
         return parse_error(f"unexpected '{opened}', expected '}}'", place(opened), "A block before it is still open.")
     shown = str(token) if len(token) <= 40 else f"{token[:40]}…"
-    at = Position(token.line or 1, token.column or 1)
-    return parse_error(f"unexpected '{shown}', expected {_wanted(accepted)}", at, _hint(token, accepted))
+    return parse_error(f"unexpected '{shown}', expected {_wanted(accepted)}", place(token), _hint(token, accepted))
 
 
 def _section_before(unexpected: UnexpectedToken) -> Token | None:
