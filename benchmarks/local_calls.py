@@ -110,8 +110,9 @@ def _child(who: str, place: str, commits: int) -> None:
     import os
 
     from benchmarks.commit import Floor, Ours
+    from benchmarks.writes import BranchWriter
 
-    writer = Floor.reopened(place) if who == "floor" else Ours.reopened(place)
+    writer = {"floor": Floor, "ours": Ours, "branch": BranchWriter}[who].reopened(place)
     for _ in range(3):
         writer.write(1)
     os.path.exists(f"/{MARK}-begin")

@@ -174,7 +174,9 @@ def _covering(cases: list[Case], each_writer: bool) -> set[str]:
             key = (last.die_at, case.effect.writer.name if each_writer else "", str(last.fail_at is not None))
         else:
             key = (last.die_at, case.outcome.value, str(len(case.lives) > 2))
-        if key not in points or (number % 2 and points[key].effect is case.effect):
+        known = points.get(key)
+        # Every other one of the same write takes the place of the one before, so that both ways to die are met.
+        if known is None or (number % 2 and (known.effect, known.tables) == (case.effect, case.tables)):
             points[key] = case
     return {case.id for case in points.values()}
 

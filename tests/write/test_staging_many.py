@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from write_scene import change, people, stored, town
 
@@ -14,6 +15,7 @@ from omnigraph.engine.write import planning
 from omnigraph.engine.write.changes import Annotations, Upsert
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.planning import plan_changeset
+from omnigraph.engine.write.spool import RowSpool
 from omnigraph.graph import Graph
 from omnigraph.manifest.rows import RowEffect
 from omnigraph.settings import Settings
@@ -53,6 +55,18 @@ def test_replaced_rows_keep_their_row_ids_and_the_others_are_new(graph: Graph) -
     assert set(after) == (set(before) | {"fresh1", "fresh2"}) - {"p7", "cy"}
     assert {k: v for k, v in after.items() if k in before} == {k: before[k] for k in before if k in after}
     assert dict(stored(graph, P, "id", "email"))["p50"] == "new@x"
+
+
+def test_rows_of_one_statement_share_a_position_and_none_is_lost(graph: Graph) -> None:
+    rows = people({"p1": "1@z", "new1": "2@z", "p2": "3@z", "new2": "4@z"})
+    edit = change(graph.view(), P, rows)
+    assert edit.rows is not None
+    table = edit.rows.table()
+    same = table.set_column(table.column_names.index("__position"), "__position", pa.array([1] * 4, pa.int64()))
+    edit.rows = RowSpool(same.schema, None).extend(same.to_batches(max_chunksize=3))
+    assert commit(graph, edit) == RowEffect(inserts=2, updates=2)
+    found = dict(stored(graph, P, "id", "email"))
+    assert [found[n] for n in ("p1", "new1", "p2", "new2")] == ["1@z", "2@z", "3@z", "4@z"]
 
 
 def test_every_row_can_be_replaced_and_every_row_deleted(graph: Graph) -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from omnigraph.manifest import layout
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.store import BranchState
+from omnigraph.storage.failures import CommitLost
 from omnigraph.storage.ledger import append_if_head, compact_now, create_now, open_mended
 from omnigraph.storage.places import Root
 from omnigraph.storage.tables import Table, TableRef, open_newest, table_exists
@@ -54,6 +55,8 @@ class Projections:
                 return
             try:
                 self._catch_up(state)
+            except CommitLost as error:
+                _log.debug("another handle brings the commit tables up to date: %s", error)
             except Exception as error:
                 _log.warning("commit tables were not brought up to date: %s", error)
 

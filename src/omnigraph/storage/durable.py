@@ -88,6 +88,18 @@ def sync_place(ref: TableRef, below: str) -> None:
         _sync_way(ref)
 
 
+def sync_name(ref: TableRef, file: str) -> None:
+    """One file of a table, or that it is gone, and its name on the way down from the table."""
+    if not ref.root.syncs or not os.path.isdir(ref.uri):
+        return
+    path = f"{ref.uri}/{file}"
+    if os.path.exists(path):
+        _sync(ref, [file])
+    elif os.path.isdir(os.path.dirname(path)):
+        sync_directory(os.path.dirname(path))
+    sync_directory(ref.uri)
+
+
 def _sync_way(ref: TableRef) -> None:
     """The names on the way from the root to a table."""
     with translated(f"sync {ref.location}"):

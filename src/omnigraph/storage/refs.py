@@ -10,12 +10,11 @@ import lance
 import orjson
 
 from omnigraph.base.errors import Conflict, NotFound
-from omnigraph.storage.durable import sync_place, sync_version
+from omnigraph.storage.durable import sync_name, sync_place, sync_version
 from omnigraph.storage.failures import translated
 from omnigraph.storage.tables import Table, TableRef, newest_number, open_table
 
 INCARNATION = "omnigraph.incarnation"
-REFS = "_refs"
 _commit = lance.LanceDataset.commit
 
 
@@ -41,7 +40,7 @@ def list_branches(ref: TableRef) -> dict[str, BranchRef]:
 
 def read_branch(ref: TableRef, name: str) -> BranchRef | None:
     """One branch, by one read; None when there is no branch of that name."""
-    key = f"{ref.location}/{REFS}/branches/{quote(name, safe='')}.json"
+    key = f"{ref.location}/{_reference(name)}"
     found = ref.root.objects.get(key)
     if found is None:
         return None
@@ -49,6 +48,10 @@ def read_branch(ref: TableRef, name: str) -> BranchRef | None:
         told = orjson.loads(found.data)
         identifier = (told.get("identifier") or {}).get("version_mapping")
         return _branch(name, told["parentBranch"], told["parentVersion"], told.get("metadata"), identifier)
+
+
+def _reference(name: str) -> str:
+    return f"_refs/branches/{quote(name, safe='')}.json"
 
 
 def _branch(name: str, parent: str | None, version: Any, metadata: Any, identifier: Any) -> BranchRef:
@@ -64,7 +67,7 @@ def fork_branch_from_state(ref: TableRef, source_branch: str | None, target_bran
     with translated(f"fork {ref.location}"):
         source.dataset.create_branch(target_branch, (source_branch or "main", source_version))
         sync_place(TableRef(ref.root, ref.location, target_branch), "")
-        sync_place(ref.main, REFS)
+        sync_name(ref.main, _reference(target_branch))
     return open_table(TableRef(ref.root, ref.location, target_branch), None)
 
 
@@ -75,7 +78,7 @@ def delete_branch(ref: TableRef, name: str) -> None:
             open_table(ref.main, None).dataset.branches.delete(name)
         except ValueError as error:
             raise NotFound(f"{ref.location} has no branch '{name}'") from error
-        sync_place(ref.main, REFS)
+        sync_name(ref.main, _reference(name))
 
 
 def remove_leftovers(ref: TableRef) -> int:

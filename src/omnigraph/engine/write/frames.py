@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,6 +56,8 @@ def read_frames(
         for batch in table.to_batches(settings.load_batch_rows):
             if batch.num_rows:
                 decoder = _FrameBatch(type_, batch, (number << FILE_SHIFT) + row)
+                if rejects is not None:
+                    rejects.keep_raw(decoder.raw())
                 rows = decoder.decode()
                 decoder.tell(intake.findings, rejects)
                 if rows.num_rows:
@@ -133,6 +136,14 @@ class _FrameBatch:
             rows = rows.filter(pa.array(good))
         return pa.RecordBatch.from_arrays(rows.columns, schema=wanted)
 
+    def raw(self) -> pa.RecordBatch:
+        """The rows as JSON objects, for a rejects file."""
+        texts = [self._raw_text(row) for row in range(self._batch.num_rows)]
+        return pa.RecordBatch.from_arrays([pa.array(self._positions), pa.array(texts, pa.binary())], schema=RAW)
+
+    def _raw_text(self, row: int) -> bytes:
+        return orjson.dumps(self._batch.slice(row, 1).to_pylist()[0], default=str)
+
     def tell(self, findings: Findings, rejects: Rejects | None) -> None:
         for row, found in sorted(self._faults.items()):
             first = min(v.stage for v in found)
@@ -143,7 +154,7 @@ class _FrameBatch:
                 continue
             id_ = self._ids[row].as_py()
             position = int(self._positions[row])
-            rejects.take_row(RejectedRow(position, b"", self._type.table_key, self._type.name, id_, told))
+            rejects.take_row(_rejected(position, self._raw_text(row), self._type, id_, told))
 
     def _given(self, name: str) -> pa.Array | None:
         return self._batch.column(name) if name in self._batch.schema.names else None
@@ -205,6 +216,10 @@ class _FrameBatch:
         self._faults.setdefault(row, []).append(found)
 
 
+def _rejected(position: int, raw: bytes, type_: TableType, id_: str | None, told: tuple[Violation, ...]) -> RejectedRow:
+    return RejectedRow(position, raw, type_.table_key, type_.name, id_, told)
+
+
 def _converted(declared: Property, given: pa.Array) -> tuple[pa.Array, Sequence[int]]:
     """The column in its stored type, and the rows that do not fit."""
     plain = _plain(given)
@@ -257,6 +272,3 @@ def _values(declared: Property, plain: pa.Array) -> list[Any]:
         return [int(v) if v is not None and v.is_integer() else v for v in plain.to_pylist()]
     values: list[Any] = plain.to_pylist()
     return values
-
-
-__all__ = ["RAW", "Frame", "read_frames"]

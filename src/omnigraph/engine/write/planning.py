@@ -19,7 +19,7 @@ from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
-from omnigraph.engine.write.spool import Numbers, RowSpool, contains
+from omnigraph.engine.write.spool import Numbers, RowSpool
 from omnigraph.records.decode import POSITION
 from omnigraph.storage.stage import (
     Replacement,
@@ -35,12 +35,13 @@ from omnigraph.storage.tables import Table
 # Up to here the stored rows are looked up with lists and dictionaries in memory.
 _FEW_ROWS = 20_000
 
-_MATCHED = "SELECT i.position, s.row_id, s.address FROM input i JOIN stored s ON i.id = s.id ORDER BY i.position"
+_MATCHED = "SELECT i.place, s.row_id, s.address FROM input i JOIN stored s ON i.id = s.id ORDER BY i.place"
 _DELETED = "SELECT s.address FROM stored s WHERE EXISTS (SELECT 1 FROM deleted d WHERE d.id = s.id)"
 _IN_ORDER = "SELECT address FROM removed ORDER BY address"
 _ADDRESSED = ("id", "_rowid", "_rowaddr")
 _STORED = pa.schema([("id", pa.string()), ("row_id", pa.uint64()), ("address", pa.uint64())])
-_MATCHES = pa.schema([("position", pa.int64()), ("row_id", pa.uint64()), ("address", pa.uint64())])
+_PLACED = pa.schema([("id", pa.string()), ("place", pa.int64())])
+_MATCHES = pa.schema([("place", pa.int64()), ("row_id", pa.uint64()), ("address", pa.uint64())])
 _ADDRESSES = pa.schema([("address", pa.uint64())])
 
 
@@ -107,8 +108,9 @@ def _stored_columns(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Ite
 def _stage_many(table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp, scratch: Scratch) -> StagedWrite:
     rows = change.rows or RowSpool(schema.append(pa.field(POSITION, pa.int64())))
     stored = Relation(_STORED, lambda: _addressed(table))
-    input_ = rows.relation(["id", POSITION]).renamed(["id", "position"])
-    matches = _spooled(scratch, _MATCHES, _MATCHED, {"input": input_, "stored": stored})
+    matches = _spooled(
+        scratch, _MATCHES, _MATCHED, {"input": Relation(_PLACED, lambda: _placed(rows)), "stored": stored}
+    )
     removed = RowSpool(_ADDRESSES, scratch).extend(b.select(["address"]) for b in matches.batches())
     if len(change.delete_ids):
         deleted = Relation.of(pa.table({"id": change.delete_ids}))
@@ -131,6 +133,15 @@ def _stage_many(table: Table, schema: pa.Schema, change: TableChange, stamp: Sta
             spool.close()
 
 
+def _placed(rows: RowSpool) -> Iterator[pa.RecordBatch]:
+    """The ids with their place among the rows; positions may repeat, as those of one statement do."""
+    place = 0
+    for batch in rows.batches(["id"]):
+        places = pa.array(np.arange(place, place + batch.num_rows, dtype=np.int64))
+        yield pa.RecordBatch.from_arrays([batch.column(0), places], schema=_PLACED)
+        place += batch.num_rows
+
+
 def _addressed(table: Table) -> Iterator[pa.RecordBatch]:
     for batch in table.batches(_ADDRESSED):
         yield pa.RecordBatch.from_arrays(batch.columns, schema=_STORED)
@@ -147,18 +158,20 @@ def _numbers(spool: RowSpool, column: str) -> Iterator[Numbers]:
 
 
 def _chosen(rows: RowSpool, matches: RowSpool, matched: bool) -> Iterator[pa.RecordBatch]:
-    """The rows that have a match, or those that have none; both spools are in the order of positions."""
-    parts = _numbers(matches, "position")
+    """The rows that have a match, or those that have none; the matches are in the order of the rows."""
+    parts = _numbers(matches, "place")
     ahead: np.ndarray[Any, Any] = np.array([], np.int64)
+    first = 0
     for batch in rows.batches():
-        positions = batch.column(POSITION).to_numpy()
-        while not len(ahead) or ahead[-1] < positions[-1]:
+        end = first + batch.num_rows
+        while not len(ahead) or ahead[-1] < end - 1:
             part = next(parts, None)
             if part is None:
                 break
             ahead = np.concatenate([ahead, part])
-        hit = contains(ahead, positions)
-        ahead = ahead[ahead > positions[-1]]
+        hit = np.zeros(batch.num_rows, np.bool_)
+        hit[ahead[ahead < end] - first] = True
+        ahead, first = ahead[ahead >= end], end
         kept = batch.filter(pa.array(hit if matched else ~hit))
         if kept.num_rows:
             yield kept
