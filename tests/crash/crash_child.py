@@ -49,13 +49,20 @@ def write_for_ever(order: dict[str, Any]) -> None:
             graph.write({t: Compact() for t in TABLES}, writer=OPTIMIZE)
 
 
+def use_verb(order: dict[str, Any]) -> None:
+    from crash_verbs import VERBS
+
+    VERBS[order["verb"]].act(opened(order))
+    say("acknowledged", order["verb"])
+
+
 def main() -> None:
     order = json.loads(sys.stdin.readline())
     die = failpoints.kill_now if order["how"] == "kill" else failpoints.exit_now
     if order.get("fail_at"):
         failpoints.arm(order["fail_at"], failpoints.fail)
     failpoints.arm(order["die_at"], die, order.get("skip", 0))
-    {"write": write, "loop": write_for_ever, "open": opened}[order["does"]](order)
+    {"write": write, "loop": write_for_ever, "open": opened, "verb": use_verb}[order["does"]](order)
     failpoints.reach("the_end")
 
 

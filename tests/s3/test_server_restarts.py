@@ -47,7 +47,7 @@ def test_a_killed_server_keeps_every_object_it_acknowledged(server: S3Server) ->
 
     def put_numbers(writer: int) -> None:
         for number in range(5_000):
-            if stop.is_set():
+            if stop.wait(0.01):
                 return
             key = f"{writer}-{number}"
             data = f"{key} ".encode() * random.Random(key).choice([1, 100, 5_000])

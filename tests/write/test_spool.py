@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,27 @@ def test_nothing_is_left_on_disk_when_the_work_fails(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         fails()
     assert files_below(tmp_path) == []
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_and_what_lives_is_kept(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, pyarrow as pa\n"
+        "from omnigraph.engine.scratch import Scratch\n"
+        "from omnigraph.engine.write.spool import RowSpool\n"
+        "from omnigraph.settings import Settings\n"
+        "scratch = Scratch(Settings.resolve(limits_spill_dir=sys.argv[1], limits_memory_bytes=8))\n"
+        "rows = pa.record_batch({'id': ['a']})\n"
+        "RowSpool(rows.schema, scratch).append(rows)\n"
+        "os._exit(9)\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)
+    (left,) = (p.name for p in tmp_path.iterdir())
+    with Scratch(settings(tmp_path, 8)) as living:
+        RowSpool(SCHEMA, living).append(batch(0, 1))
+        with Scratch(settings(tmp_path, 8)) as other:
+            RowSpool(SCHEMA, other).append(batch(0, 1))
+        assert left not in {p.name for p in tmp_path.iterdir()}
+        assert len(files_below(tmp_path)) == 1
 
 
 def test_rows_can_be_taken_out_by_position(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 """Room to work in: SQL over Arrow relations, with memory bounded and the rest on disk, gone afterwards.
 
 Holds at every return:
-  1. One DuckDB per process and setting; it reads no file, loads no extension and spills only below the spill folder.
+  1. One DuckDB per process and setting serves all small work; what spilled has its own, so that its memory goes with
+     it. Neither reads a file or loads an extension, and both spill only below the spill folder.
   2. A relation is read anew by each scan of it; what is in memory is a few batches.
-  3. Leaving a scratch removes its files, whatever happened inside.
+  3. Leaving a scratch removes its files, whatever happened inside; those of a killed process go with the next scratch.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
+import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     import duckdb
 
 BATCH_ROWS = 8_192
-_PREFIX = "omnigraph-"
+_PREFIX, _ALIVE = "omnigraph-spill-", "alive"
 _MIB = 1 << 20
 # Below this DuckDB cannot partition what it joins.
 _SQL_BYTES_MIN = 64 * _MIB
@@ -76,12 +79,41 @@ class Relation:
         return self.reader().__arrow_c_stream__(requested_schema)
 
 
+class _Folder:
+    """A folder for one owner's files. It is locked while its owner lives, so that others can tell what was left behind
+    by a process that was killed."""
+
+    def __init__(self, spill_dir: str) -> None:
+        os.makedirs(spill_dir, exist_ok=True)
+        _sweep(spill_dir)
+        self.name = tempfile.mkdtemp(prefix=_PREFIX, dir=spill_dir)
+        self._lock = open(os.path.join(self.name, _ALIVE), "wb")  # noqa: SIM115
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def cleanup(self) -> None:
+        shutil.rmtree(self.name, ignore_errors=True)
+        self._lock.close()
+
+
+def _sweep(spill_dir: str) -> None:
+    """Remove the folders of owners that are gone."""
+    for entry in os.scandir(spill_dir):
+        if not entry.name.startswith(_PREFIX):
+            continue
+        try:
+            with open(os.path.join(entry.path, _ALIVE), "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(entry.path, ignore_errors=True)
+        except OSError:
+            continue  # Not one of ours, still in use, or being made at this moment.
+
+
 class _Databases:
     """The process's DuckDB instances, one for each spill folder and memory bound in use."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[tuple[int, str, int], tuple[duckdb.DuckDBPyConnection, Any]] = {}
+        self._open: dict[tuple[int, str, int], tuple[duckdb.DuckDBPyConnection, _Folder]] = {}
 
     def cursor(self, spill_dir: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
         key = (os.getpid(), spill_dir, memory_bytes)
@@ -98,11 +130,11 @@ class _Databases:
         self._open.clear()
 
 
-def _connect(spill_dir: str, memory_bytes: int) -> tuple[duckdb.DuckDBPyConnection, Any]:
+def _connect(spill_dir: str, memory_bytes: int) -> tuple[duckdb.DuckDBPyConnection, _Folder]:
     # Imported when first needed: a process that only reads never loads it.
     import duckdb
 
-    folder = tempfile.TemporaryDirectory(prefix=f"{_PREFIX}sql-", dir=spill_dir, ignore_cleanup_errors=True)
+    folder = _Folder(spill_dir)
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -138,8 +170,9 @@ class Scratch:
         self._spill_dir = settings.limits_spill_dir or tempfile.gettempdir()
         self._sql_bytes = max(settings.limits_memory_bytes // 2, _SQL_BYTES_MIN)
         self.spool_bytes = settings.limits_memory_bytes // 8
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: _Folder | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
+        self._own: tuple[duckdb.DuckDBPyConnection, _Folder] | None = None
         self._files = 0
         self.spools: list[Spills] = []
 
@@ -152,18 +185,35 @@ class Scratch:
         self.close()
 
     def close(self) -> None:
-        cursor, self._cursor = self._cursor, None
-        if cursor is not None:
-            cursor.close()
+        self.release()
         folder, self._folder = self._folder, None
         if folder is not None:
             folder.cleanup()
 
+    def release(self) -> None:
+        """Give the memory of past questions back; another one may still be asked."""
+        cursor, self._cursor = self._cursor, None
+        if cursor is not None:
+            cursor.close()
+        own, self._own = self._own, None
+        if own is not None:
+            own[0].close()
+            own[1].cleanup()
+
+    def _connected(self) -> duckdb.DuckDBPyConnection:
+        if self._folder is None:
+            if self._cursor is None:
+                self._cursor = _databases.cursor(self._spill_dir, self._sql_bytes)
+            return self._cursor
+        # DuckDB keeps what it once had; only closing it returns the memory of a large comparison.
+        if self._own is None:
+            self._own = _connect(self._spill_dir, self._sql_bytes)
+        return self._own[0]
+
     def new_file(self) -> str:
         """A name for a file that lives as long as the scratch."""
         if self._folder is None:
-            os.makedirs(self._spill_dir, exist_ok=True)
-            self._folder = tempfile.TemporaryDirectory(prefix=_PREFIX, dir=self._spill_dir, ignore_cleanup_errors=True)
+            self._folder = _Folder(self._spill_dir)
         self._files += 1
         return os.path.join(self._folder.name, f"{self._files}.arrow")
 
@@ -190,11 +240,9 @@ class Scratch:
 
     @contextmanager
     def _answer(self, sql: str, relations: Mapping[str, Relation]) -> Iterator[pa.RecordBatchReader]:
-        if self._cursor is None:
-            os.makedirs(self._spill_dir, exist_ok=True)
-            self._cursor = _databases.cursor(self._spill_dir, self._sql_bytes)
-        cursor = self._cursor
         import duckdb
+
+        cursor = self._connected()
 
         try:
             for name, relation in relations.items():

@@ -42,6 +42,13 @@ def test_the_list_does_not_depend_on_the_order_of_finding(
         assert findings.count(Stage.CONVERT) == len(found)
 
 
+def test_of_one_row_the_first_property_is_listed_whichever_column_was_looked_at_first() -> None:
+    findings = Findings(1)
+    findings.add_many(Stage.CONVERT, [5], lambda _: violation(5, "b"))
+    findings.add_many(Stage.CONVERT, [5], lambda _: violation(5, "a"))
+    assert [one.property for one in findings.listed(Stage.CONVERT)] == ["a"]
+
+
 def test_messages_are_made_only_for_those_that_are_listed() -> None:
     findings, made = Findings(20), []
 

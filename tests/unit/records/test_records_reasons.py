@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from records_scene import CATALOG, FILE, decode
 
@@ -169,6 +170,17 @@ def test_a_value_may_break_several_constraints_at_once() -> None:
     assert person is not None
     check_values(person, decoded.rows["node:Person"], decoded.findings)
     assert [v.property for v in decoded.all_listed()] == ["age", "name", "score"]
+
+
+def test_a_stored_value_that_is_no_number_breaks_its_range() -> None:
+    decoded = decode('{"type":"Person","data":{"name":"a","score":1}}', '{"type":"Person","data":{"name":"b"}}')
+    rows = decoded.rows["node:Person"]
+    place = rows.schema.get_field_index("score")
+    rows = rows.set_column(place, rows.schema.field(place), pa.array([float("nan"), None], pa.float64()))
+    person = CATALOG.find_node("Person")
+    assert person is not None
+    assert check_values(person, rows, decoded.findings).tolist() == [False, True]
+    assert decoded.only().message == "@range violation on Person.score: value is NaN"
 
 
 def test_null_is_exempt_from_constraints() -> None:

@@ -60,6 +60,7 @@ def plan_changeset(
     operation = operation_id or new_ulid()
     effects: list[Effect] = []
     written = [change for change in changes.ordered() if not change.is_empty]
+    scratch.release()
     for change in written:
         table = view.table_to_write(change.table_key)
         staged = stage_change(table, view, change, Stamp(operation, change.table_key, "0"), scratch)
@@ -117,6 +118,7 @@ def _stage_many(table: Table, schema: pa.Schema, change: TableChange, stamp: Sta
         with scratch.stream(_DELETED, {"stored": stored, "deleted": deleted}) as batches:
             removed.extend(b.cast(_ADDRESSES) for b in batches)
     ordered = _spooled(scratch, _ADDRESSES, _IN_ORDER, {"removed": removed.relation(["address"])})
+    scratch.release()
     try:
         found = Replacement(
             updated=_stored_columns(_chosen(rows, matches, matched=True), schema),
