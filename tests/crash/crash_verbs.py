@@ -21,7 +21,8 @@ edge LivesIn: Person -> City @card(0..1)
 SEED = """query seed() {
   insert Person { name: "ana", age: 31 } insert Person { name: "bo", age: 7 } insert Person { name: "cy" }
   insert City { name: "oslo" }
-  insert Knows { from: "ana", to: "bo" } insert Knows { from: "bo", to: "ana" } insert LivesIn { from: "ana", to: "oslo" }
+  insert Knows { from: "ana", to: "bo" } insert Knows { from: "bo", to: "ana" }
+  insert LivesIn { from: "ana", to: "oslo" }
 }"""
 ROWS: tuple[dict[str, Any], ...] = (
     {"type": "Person", "data": {"name": "di", "age": 44}},
@@ -73,26 +74,23 @@ def _windows(writer: str) -> tuple[str, ...]:
     return tuple(f"{writer}.{window}" for window in WINDOWS)
 
 
+_INSERT = 'insert Person { name: "di" } insert Knows { from: "di", to: "ana" }'
 _FORKS = ("fork.post_create", "stage.files_written")
 _CREATE: Callable[[Graph], object] = lambda graph: graph.branch_create("draft")  # noqa: E731
 VERBS = {
     v.name: v
     for v in (
-        Verb(
-            "insert",
-            _mutate('insert Person { name: "di" } insert Knows { from: "di", to: "ana" }'),
-            _windows("mutation"),
-        ),
+        Verb("insert", _mutate(_INSERT), _windows("mutation")),
         Verb("update", _mutate("update Person set { age: 8 } where age < 10"), _windows("mutation")),
         Verb("delete", _mutate('delete Person where name = "ana"'), _windows("mutation")),
         Verb("append", _load(ROWS, "append"), (*_windows("load"), *_windows("ensure_indices"), "stage.files_written")),
         Verb("merge", _load(AGAIN, "merge", index=False), _windows("load")),
         Verb("overwrite", _load(INSTEAD, "overwrite", index=False), _windows("load")),
         Verb("quarantine", _load(BAD, "append", on_error="quarantine", index=False), _windows("load")),
-        Verb("ensure_indices", lambda graph: graph.ensure_indices(), _windows("ensure_indices")),
+        Verb("ensure_indices", lambda graph: graph.ensure_indices(), _windows("ensure_indices"), _mutate(_INSERT)),
         Verb(
             "first_write",
-            _mutate('insert Person { name: "di" } insert Knows { from: "di", to: "ana" }', "draft"),
+            _mutate(_INSERT, "draft"),
             (*_windows("mutation"), *_FORKS),
             _CREATE,
             "draft",

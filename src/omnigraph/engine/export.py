@@ -68,7 +68,7 @@ def _rows_by_id(table: Table, count: int, type_: TableType, scratch: Scratch, se
 
 
 def _next_size(rows: pa.Table, most: int) -> int:
-    bytes_each = max(int(rows.nbytes) // max(rows.num_rows, 1), 1)
+    bytes_each = max(int(rows.nbytes) // max(int(rows.num_rows), 1), 1)
     return max(1, min(most, _CHUNK_BYTES // bytes_each))
 
 

@@ -44,7 +44,7 @@ class S3Access:
     allow_http: bool = False
     timeout_ms: int = 30_000
     retry_timeout_ms: int = 60_000
-    retries: int = 8
+    retries: int = 12
 
     def lance_options(self) -> dict[str, str]:
         """The same access in the words of Lance's storage options."""
