@@ -24,6 +24,8 @@ def walk_through() -> list[tuple[str, list[str]]]:
                 command, printed = steps[-1]
                 steps[-1] = (f"{command}\n{line}", printed)
                 end = None if line == end else end
+            elif steps and steps[-1][0].endswith("\\"):
+                steps[-1] = (f"{steps[-1][0]}\n{line}", steps[-1][1])
             elif line.startswith("$ "):
                 steps.append((line[2:], []))
                 here = re.search(r"<<'(\w+)'", line)
