@@ -13,7 +13,7 @@ from omnigraph.base.errors import BadRequest
 from omnigraph.base.ids import new_ulid
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.catalog.contract import AcceptedSchema, accept
-from omnigraph.commit import branches
+from omnigraph.commit.branches import make_branch, remove_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
 from omnigraph.commit.plan import LOAD, Receipt, Writer
@@ -156,11 +156,11 @@ class Graph:
         """A new branch at the head of `source`; no data is copied."""
         self.refuse_read_only()
         refuse_pinned(self._ctx.manifest, source)
-        branches.create(self._ctx, self._on(source), name)
+        make_branch(self._ctx, self._on(source), name)
 
     def branch_delete(self, name: str) -> None:
         self.refuse_read_only()
-        branches.delete(self._ctx, name.strip(), self._branch)
+        remove_branch(self._ctx, name.strip(), self._branch)
 
     def sync_branch(self, name: str) -> None:
         """Make `name` the branch of later calls that name none."""

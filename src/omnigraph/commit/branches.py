@@ -40,7 +40,7 @@ def _control(ctx: CommitContext, name: str) -> Iterator[None]:
         yield
 
 
-def create(ctx: CommitContext, source: str | None, name: str) -> None:
+def make_branch(ctx: CommitContext, source: str | None, name: str) -> None:
     """A new branch at the head of `source`; no table is copied, no commit made."""
     name = checked_name(name)
     if branch_name(name) is None:
@@ -79,7 +79,7 @@ def _fork_commit_table(ctx: CommitContext, source: str | None, name: str) -> Non
     fork_branch_from_state(table, source, name, newest_number(origin))
 
 
-def delete(ctx: CommitContext, name: str, current: str | None) -> None:
+def remove_branch(ctx: CommitContext, name: str, current: str | None) -> None:
     """Remove a branch nobody depends on. Its forks are reclaimed best-effort; what stays is for cleanup."""
     if branch_name(name) is None:
         raise BadRequest("cannot delete branch 'main'")
