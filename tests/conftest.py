@@ -24,3 +24,18 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     server.start()
     yield server
     server.stop()
+
+
+_SPENT: dict[str, float] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    folder = report.nodeid.split("::")[0].removeprefix("tests/").rpartition("/")[0]
+    _SPENT[folder] = _SPENT.get(folder, 0.0) + report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Where the time of a long run went, so that `make test` stays within its half hour."""
+    if sum(_SPENT.values()) > 60:
+        dearest = sorted(_SPENT.items(), key=lambda entry: -entry[1])
+        terminalreporter.write_line("seconds: " + ", ".join(f"{name} {spent:.0f}" for name, spent in dearest))

@@ -24,6 +24,8 @@ from omnigraph.engine.write.changes import Upsert
 from omnigraph.graph import Graph
 from omnigraph.manifest import layout
 
+pytestmark = pytest.mark.slow
+
 LEASE = f"{layout.LOCK_DIR}/{layout.lock_name(None)}.json"
 LOOK_MS = 1_000
 

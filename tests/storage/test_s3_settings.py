@@ -21,6 +21,8 @@ from omnigraph.settings import Settings
 from omnigraph.storage.places import open_root
 from omnigraph.storage.s3 import S3Access, S3ObjectStore
 
+pytestmark = pytest.mark.slow
+
 ACCESS = S3Access(
     region="eu-central-7",
     access_key_id="the-key",

@@ -16,6 +16,8 @@ from omnigraph.lang.source import SOURCE_CHARS_MAX
 from omnigraph.plan.check import check_query
 from omnigraph.plan.lint import SchemaSource, lint
 
+pytestmark = pytest.mark.slow
+
 _PIECES = [
     "query ", "q", "(", ")", "{", "}", "[", "]", "match ", "match {", "return ", "return {", "order {", "limit ",
     "not {", "insert ", "update ", "delete ", "set {", "where ", " and ", " as ", " asc", " desc", "null", "true",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pg_strategies import schemas
@@ -12,6 +13,8 @@ from omnigraph.base.errors import CatalogError, ParseError, SourceError
 from omnigraph.catalog.build import build, compile_source
 from omnigraph.lang.pg import parse_schema, print_schema
 from omnigraph.lang.pg.ast import SchemaAst
+
+pytestmark = pytest.mark.slow
 
 _PIECES = [
     "node ", "edge ", "interface ", "implements ", "enum", "enum(", "A", "B", "Person", "x", "src", "true", ":", "->",

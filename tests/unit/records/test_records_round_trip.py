@@ -18,6 +18,8 @@ from omnigraph.catalog.types import INTEGER_RANGES, PropertyType, ScalarType, ar
 from omnigraph.records.encode import export_lines, json_rows
 from omnigraph.records.times import FIRST_DAY, FIRST_MS, LAST_DAY, LAST_MS
 
+pytestmark = pytest.mark.slow
+
 
 def near(*edges: int) -> st.SearchStrategy[int]:
     """Integers, most of them where things change."""
