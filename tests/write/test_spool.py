@@ -108,7 +108,7 @@ def test_rows_can_be_taken_out_by_position(tmp_path: Path) -> None:
 
 def test_a_relation_is_read_anew_by_each_scan(tmp_path: Path) -> None:
     with Scratch(settings(tmp_path, 1 << 20)) as scratch:
-        rows = Relation(SCHEMA, lambda: iter([batch(0, 10), batch(10, 10)]))
+        rows = Relation(SCHEMA, lambda: iter([batch(0, 10), batch(10, 10)]), 20)
         sql = "SELECT count(*) AS n FROM input a JOIN input b ON a.id = b.id"
         assert scratch.rows(sql, {"input": rows}).column("n").to_pylist() == [20]
 

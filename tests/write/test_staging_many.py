@@ -11,7 +11,7 @@ from write_scene import change, people, stored, town
 from omnigraph.commit.plan import LOAD
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.engine.scratch import Scratch
-from omnigraph.engine.write import planning
+from omnigraph.engine.write import parted, planning
 from omnigraph.engine.write.changes import Annotations, Upsert
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.planning import plan_changeset
@@ -23,12 +23,14 @@ from omnigraph.settings import Settings
 P = "node:Person"
 
 
-@pytest.fixture(params=["few", "many"])
+@pytest.fixture(params=["few", "many", "in parts"])
 def graph(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
-    """A town with people in three fragments; staged from memory, or streamed from disk."""
-    if request.param == "many":
+    """A town with people in three fragments; staged from memory, streamed from disk, or matched part by part."""
+    if request.param != "few":
         monkeypatch.setattr(planning, "_FEW_ROWS", -1)
-    made = town(tmp_path, Settings.resolve(limits_memory_bytes=1 if request.param == "many" else None))
+    if request.param == "in parts":
+        monkeypatch.setattr(parted, "_BYTES_PER_ROW", 1 << 40)
+    made = town(tmp_path, Settings.resolve(limits_memory_bytes=None if request.param == "few" else 1))
     made.write({P: Upsert(people({f"p{n}": None for n in range(40)}))})
     made.write({P: Upsert(people({f"p{n}": None for n in range(40, 60)}))})
     return made

@@ -11,6 +11,7 @@ import pytest
 
 from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
+from omnigraph.engine.write import parted
 from omnigraph.engine.write.changes import Append
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.spool import RowSpool
@@ -130,15 +131,17 @@ def notes(*rows: tuple[str, str | None, str | None]) -> pa.Table:
     )
 
 
-WAYS = ("looked-up", "scanned", "spilled")
+WAYS = ("looked-up", "scanned", "spilled", "in parts")
 
 
 def take_way(patch: pytest.MonkeyPatch, way: str) -> Settings:
-    """Rows looked up one by one, tables read whole, or everything on disk as well."""
+    """Rows looked up one by one, tables read whole, everything on disk as well, or compared part by part."""
     if way != "looked-up":
         patch.setattr(check, "LOOKUP_BY_FILTER_MAX", -1)
         patch.setattr(stored_side, "LOOKUP_BY_FILTER_MAX", -1)
-    return Settings.resolve(limits_memory_bytes=1 if way == "spilled" else None)
+    if way == "in parts":
+        patch.setattr(parted, "_BYTES_PER_ROW", 1 << 40)
+    return Settings.resolve(limits_memory_bytes=1 if way in ("spilled", "in parts") else None)
 
 
 def person(name: str, **data: Any) -> dict[str, Any]:

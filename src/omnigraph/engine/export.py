@@ -77,7 +77,7 @@ def _places_by_id(table: Table, count: int, scratch: Scratch) -> Iterator[np.nda
         found = table.read(["id", "_rowid"]).sort_by("id")
         yield found.column("_rowid").to_numpy()
         return
-    with scratch.stream(_BY_ID, {"places": Relation(_PLACES, lambda: _places(table))}) as batches:
+    with scratch.stream(_BY_ID, {"places": Relation(_PLACES, lambda: _places(table), count)}) as batches:
         for batch in batches:
             yield batch.column("row_id").to_numpy()
 

@@ -10,6 +10,7 @@ Holds at every return:
 from __future__ import annotations
 
 import atexit
+import ctypes
 import fcntl
 import os
 import shutil
@@ -41,16 +42,21 @@ class Relation:
     """Rows that can be read any number of times; DuckDB scans it like a table."""
 
     def __init__(
-        self, schema: pa.Schema, open_reader: Callable[[], Iterator[pa.RecordBatch]], table: pa.Table | None = None
+        self,
+        schema: pa.Schema,
+        open_reader: Callable[[], Iterator[pa.RecordBatch]],
+        row_count: int,
+        table: pa.Table | None = None,
     ) -> None:
         self.schema = schema
+        self.row_count = row_count
         self._open = open_reader
         self.table = table
         """The rows, if they are in memory anyway."""
 
     @staticmethod
     def of(table: pa.Table) -> Relation:
-        return Relation(table.schema, lambda: iter(table.to_batches()), table)
+        return Relation(table.schema, lambda: iter(table.to_batches()), table.num_rows, table)
 
     @staticmethod
     def empty(schema: pa.Schema) -> Relation:
@@ -64,13 +70,38 @@ class Relation:
         schema = pa.schema([pa.field(n, f.type) for n, f in zip(names, self.schema, strict=True)])
         if self.table is not None:
             return Relation.of(pa.table(self.table.columns, schema=schema))
-        return Relation(schema, lambda: (pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in self._open()))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            return (pa.RecordBatch.from_arrays(b.columns, schema=schema) for b in self._open())
+
+        return Relation(schema, batches, self.row_count)
+
+    def selected(self, names: list[str]) -> Relation:
+        """Some of the columns."""
+        if names == self.schema.names:
+            return self
+        if self.table is not None:
+            return Relation.of(self.table.select(names))
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return Relation(schema, lambda: (batch.select(names) for batch in self._open()), self.row_count)
+
+    def with_nulls(self, name: str, type_: pa.DataType) -> Relation:
+        """The same rows with one more column, which says nothing."""
+        if self.table is not None:
+            return Relation.of(self.table.append_column(name, pa.nulls(self.table.num_rows, type_)))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for batch in self._open():
+                yield pa.RecordBatch.from_arrays([*batch.columns, pa.nulls(batch.num_rows, type_)], schema=schema)
+
+        schema = self.schema.append(pa.field(name, type_))
+        return Relation(schema, batches, self.row_count)
 
     def followed_by(self, other: Relation) -> Relation:
         """These rows and then the other's, whose columns are the same."""
         if self.table is not None and other.table is not None:
             return Relation.of(pa.concat_tables([self.table, other.table]))
-        return Relation(self.schema, lambda: chain(self._open(), other._open()))
+        return Relation(self.schema, lambda: chain(self._open(), other._open()), self.row_count + other.row_count)
 
     def __arrow_c_schema__(self) -> Any:
         return self.schema.__arrow_c_schema__()
@@ -155,6 +186,14 @@ _databases = _Databases()
 atexit.register(_databases.close)
 
 
+def _trim() -> None:
+    """Return freed memory to the system; the C library would keep it for this process."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only the GNU C library has it
+    if trim is not None:
+        trim(0)
+
+
 class Spills(Protocol):
     """Something that keeps rows in memory and can move them to disk."""
 
@@ -164,11 +203,11 @@ class Spills(Protocol):
 
 
 class Scratch:
-    """What one call may use. `spool_bytes` is how much its spools may keep in memory together."""
+    """What one call may use: `spool_bytes` of memory for its spools together, `sql_bytes` for a question."""
 
     def __init__(self, settings: Settings) -> None:
         self._spill_dir = settings.limits_spill_dir or tempfile.gettempdir()
-        self._sql_bytes = max(settings.limits_memory_bytes // 2, _SQL_BYTES_MIN)
+        self.sql_bytes = max(settings.limits_memory_bytes // 2, _SQL_BYTES_MIN)
         self.spool_bytes = settings.limits_memory_bytes // 8
         self._folder: _Folder | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
@@ -199,15 +238,24 @@ class Scratch:
         if own is not None:
             own[0].close()
             own[1].cleanup()
+            _trim()
+
+    def spill_all(self) -> None:
+        """Keep no rows in memory, if some are on disk already: what comes next needs it."""
+        if self._folder is not None:
+            for spool in self.spools:
+                if spool.memory_bytes:
+                    spool.spill()
+            _trim()
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         if self._folder is None:
             if self._cursor is None:
-                self._cursor = _databases.cursor(self._spill_dir, self._sql_bytes)
+                self._cursor = _databases.cursor(self._spill_dir, self.sql_bytes)
             return self._cursor
         # DuckDB keeps what it once had; only closing it returns the memory of a large comparison.
         if self._own is None:
-            self._own = _connect(self._spill_dir, self._sql_bytes)
+            self._own = _connect(self._spill_dir, self.sql_bytes)
         return self._own[0]
 
     def new_file(self) -> str:
@@ -250,10 +298,10 @@ class Scratch:
             yield cursor.sql(sql).to_arrow_reader(BATCH_ROWS)
         except duckdb.OutOfMemoryException as error:
             raise LimitExceeded(
-                f"{self._sql_bytes} bytes do not suffice to compare this many rows",
+                f"{self.sql_bytes} bytes do not suffice to compare this many rows",
                 "Nothing was written. Raise limits.memory_bytes (OMNIGRAPH_MEMORY_BYTES).",
                 limit="limits.memory_bytes",
-                value=self._sql_bytes,
+                value=self.sql_bytes,
             ) from error
         except duckdb.Error as error:
             raise InternalError(f"a check could not be run: {error}") from error

@@ -19,6 +19,7 @@ from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
+from omnigraph.engine.write.parted import asked
 from omnigraph.engine.write.spool import Numbers, RowSpool
 from omnigraph.records.decode import POSITION
 from omnigraph.storage.stage import (
@@ -35,9 +36,11 @@ from omnigraph.storage.tables import Table
 # Up to here the stored rows are looked up with lists and dictionaries in memory.
 _FEW_ROWS = 20_000
 
-_MATCHED = "SELECT i.place, s.row_id, s.address FROM input i JOIN stored s ON i.id = s.id ORDER BY i.place"
+_MATCHED = "SELECT i.place, s.row_id, s.address FROM input i JOIN stored s ON i.id = s.id"
+_BY_PLACE = "SELECT place, row_id, address FROM matches ORDER BY place"
 _DELETED = "SELECT s.address FROM stored s WHERE EXISTS (SELECT 1 FROM deleted d WHERE d.id = s.id)"
 _IN_ORDER = "SELECT address FROM removed ORDER BY address"
+_BY_ID = {"input": ["id"], "stored": ["id"], "deleted": ["id"]}
 _ADDRESSED = ("id", "_rowid", "_rowaddr")
 _STORED = pa.schema([("id", pa.string()), ("row_id", pa.uint64()), ("address", pa.uint64())])
 _PLACED = pa.schema([("id", pa.string()), ("place", pa.int64())])
@@ -67,6 +70,8 @@ def plan_changeset(
         if staged.inserts or staged.updates or staged.deletes:
             effects.append(effect_of(staged))
         reach("stage.files_written")
+    # The commit of many replaced rows takes memory in proportion to them.
+    scratch.spill_all()
     keys = {change.table_key for change in written} | set(read)
     return WritePlan(
         operation_id=operation,
@@ -108,19 +113,21 @@ def _stored_columns(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Ite
 
 def _stage_many(table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp, scratch: Scratch) -> StagedWrite:
     rows = change.rows or RowSpool(schema.append(pa.field(POSITION, pa.int64())))
-    stored = Relation(_STORED, lambda: _addressed(table))
-    matches = _spooled(
-        scratch, _MATCHES, _MATCHED, {"input": Relation(_PLACED, lambda: _placed(rows)), "stored": stored}
-    )
+    stored = Relation(_STORED, lambda: _addressed(table), table.count_rows())
+    input_ = Relation(_PLACED, lambda: _placed(rows), rows.num_rows)
+    with asked(scratch, _MATCHED, {"input": input_, "stored": stored}, _BY_ID) as batches:
+        found = RowSpool(_MATCHES, scratch).extend(batch.cast(_MATCHES) for batch in batches)
+    matches = _sorted(scratch, _MATCHES, _BY_PLACE, {"matches": found.relation(_MATCHES.names)})
+    found.close()
     removed = RowSpool(_ADDRESSES, scratch).extend(b.select(["address"]) for b in matches.batches())
     if len(change.delete_ids):
         deleted = Relation.of(pa.table({"id": change.delete_ids}))
-        with scratch.stream(_DELETED, {"stored": stored, "deleted": deleted}) as batches:
+        with asked(scratch, _DELETED, {"stored": stored, "deleted": deleted}, _BY_ID) as batches:
             removed.extend(b.cast(_ADDRESSES) for b in batches)
-    ordered = _spooled(scratch, _ADDRESSES, _IN_ORDER, {"removed": removed.relation(["address"])})
+    ordered = _sorted(scratch, _ADDRESSES, _IN_ORDER, {"removed": removed.relation(["address"])})
     scratch.release()
     try:
-        found = Replacement(
+        replacement = Replacement(
             updated=_stored_columns(_chosen(rows, matches, matched=True), schema),
             inserted=_stored_columns(_chosen(rows, matches, matched=False), schema),
             row_ids=_numbers(matches, "row_id"),
@@ -129,7 +136,7 @@ def _stage_many(table: Table, schema: pa.Schema, change: TableChange, stamp: Sta
             inserts=rows.num_rows - matches.num_rows,
             deletes=ordered.num_rows - matches.num_rows,
         )
-        return stage_replacement(table, schema, found, stamp)
+        return stage_replacement(table, schema, replacement, stamp)
     finally:
         for spool in (matches, removed, ordered):
             spool.close()
@@ -149,7 +156,7 @@ def _addressed(table: Table) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(batch.columns, schema=_STORED)
 
 
-def _spooled(scratch: Scratch, schema: pa.Schema, sql: str, relations: dict[str, Relation]) -> RowSpool:
+def _sorted(scratch: Scratch, schema: pa.Schema, sql: str, relations: dict[str, Relation]) -> RowSpool:
     with scratch.stream(sql, relations) as batches:
         return RowSpool(schema, scratch).extend(batch.cast(schema) for batch in batches)
 

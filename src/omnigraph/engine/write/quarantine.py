@@ -68,7 +68,8 @@ class _Pile:
 
     def relation(self) -> Relation:
         spools = list(self.spools())
-        return Relation(self.schema, lambda: (batch for spool in spools for batch in spool.batches()))
+        count = sum(spool.num_rows for spool in spools)
+        return Relation(self.schema, lambda: (batch for spool in spools for batch in spool.batches()), count)
 
 
 class Rejects:

@@ -106,7 +106,7 @@ class RowSpool:
         if not self.is_spilled:
             return Relation.of(self.table(columns))
         schema = pa.schema([self.schema.field(name) for name in columns])
-        return Relation(schema, lambda: self.batches(columns))
+        return Relation(schema, lambda: self.batches(columns), self.num_rows)
 
     def table(self, columns: Sequence[str] | None = None) -> pa.Table:
         """All rows at once; for spools known to be small."""

@@ -14,11 +14,9 @@ from omnigraph.engine.write.validate.check import (
     POSITION,
     Check,
     Row,
-    fresh_ids,
     gone_ids,
     input_rows,
     is_small,
-    without_ids,
 )
 from omnigraph.engine.write.validate.endpoints import missing_endpoints
 from omnigraph.records.explain import shown
@@ -34,6 +32,7 @@ def check_cardinality(check: Check) -> None:
         change = check.changes.find(edge.table_key)
         if change is not None and not change.is_empty and edge.cardinality != Cardinality():
             _check_one(check, edge, change)
+            check.tidy()
 
 
 def _check_one(check: Check, edge: EdgeType, change: TableChange) -> None:
@@ -43,10 +42,10 @@ def _check_one(check: Check, edge: EdgeType, change: TableChange) -> None:
         if change.rows is not None
         else Relation.empty(_SOURCES)
     )
-    stored, gone = _stored_and_gone(check, edge, change, input_)
-    if _holds(bounds, input_, stored, gone):
+    kept, lost = _kept_and_lost(check, edge, change, input_)
+    if _holds(bounds, input_, kept, lost):
         return
-    relations = {"input": input_, "stored": stored, "gone": gone}
+    relations = {"input": input_, "kept": kept, "lost": lost}
     broken = check.spooled(rules.cardinality(bounds.min, bounds.max), relations)
     if not broken.num_rows:
         return
@@ -63,20 +62,14 @@ def _check_one(check: Check, edge: EdgeType, change: TableChange) -> None:
     for batch in broken.batches():
         alive = pc.invert(pc.is_in(batch.column("source"), value_set=deleted))
         check.add(Stage.CARDINALITY, batch.filter(alive), make)
-    broken.close()
 
 
-def _holds(bounds: Cardinality, input_: Relation, stored: Relation, gone: Relation) -> bool:
+def _holds(bounds: Cardinality, input_: Relation, kept: Relation, lost: Relation) -> bool:
     """Whether counting a few rows in memory already shows that all is well."""
-    if input_.table is None or stored.table is None:
+    if input_.table is None or kept.table is None or lost.table is None:
         return False
-    kept = without_ids(stored.table, gone)
-    if kept is None:
-        return False
-    touched = pc.unique(input_.table.column("source"))
-    if bounds.min:
-        touched = pc.unique(pa.chunked_array([touched, *stored.table.column("source").chunks], pa.string()))
-    held = pa.chunked_array([*input_.table.column("source").chunks, *kept.column("source").chunks], pa.string())
+    touched = pc.unique(_sources(input_, lost))
+    held = _sources(input_, kept)
     held = held.filter(pc.is_in(held, value_set=touched))
     counts = pc.value_counts(held).field("counts").to_pylist()
     return len(counts) == len(touched) and all(
@@ -84,23 +77,30 @@ def _holds(bounds: Cardinality, input_: Relation, stored: Relation, gone: Relati
     )
 
 
-def _stored_and_gone(check: Check, edge: EdgeType, change: TableChange, input_: Relation) -> tuple[Relation, Relation]:
-    """Stored edges of every touched source, and the ids of those that do not survive."""
-    key, gone = edge.table_key, gone_ids(change)
+def _sources(*relations: Relation) -> pa.ChunkedArray:
+    chunks = [c for r in relations if r.table is not None for c in r.table.column("source").chunks]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _kept_and_lost(check: Check, edge: EdgeType, change: TableChange, input_: Relation) -> tuple[Relation, Relation]:
+    """The stored edges of every touched source that survive, and those that do not."""
+    key, nothing = edge.table_key, Relation.empty(_STORED)
     if change.replaces_all:
-        if edge.cardinality.min == 0:
-            return Relation.empty(_STORED), gone
-        every = check.stored.rows(key, ["id", "src"], "id", None).renamed(_STORED.names)
-        return every, check.stored.rows(key, ["id"], "id", None)
+        # What is taken away can only break a minimum.
+        return nothing, _every(check, key) if edge.cardinality.min else nothing
+    gone = gone_ids(change)
     if not is_small(change) or input_.table is None:
-        return check.stored.rows(key, ["id", "src"], "id", None).renamed(_STORED.names), gone
-    sources = input_.table.column("source").chunks
-    touched = fresh_ids(change) if not change.strict_insert else None
-    ids = [*(touched.table.column("id").chunks if touched and touched.table is not None else []), change.delete_ids]
-    replaced = check.stored.rows(key, ["id", "src"], "id", ids)
-    if replaced.table is not None:
-        sources = [*sources, *replaced.table.column("src").chunks]
-    return check.stored.rows(key, ["id", "src"], "src", sources).renamed(_STORED.names), gone
+        stored = _every(check, key)
+        return check.surviving(stored, gone), check.surviving(stored, gone, survives=False)
+    ids = gone.table.column("id").chunks if gone.table is not None else None
+    lost = check.stored.rows(key, ["id", "src"], "id", ids).renamed(_STORED.names)
+    sources = [*input_.table.column("source").chunks, *(lost.table.column("source").chunks if lost.table else [])]
+    stored = check.stored.rows(key, ["id", "src"], "src", sources).renamed(_STORED.names)
+    return check.surviving(stored, gone), check.surviving(lost, gone, survives=False)
+
+
+def _every(check: Check, table_key: str) -> Relation:
+    return check.stored.rows(table_key, ["id", "src"], "id", None).renamed(_STORED.names)
 
 
 def _deleted_sources(check: Check, edge: EdgeType, broken: Relation) -> pa.Array:
@@ -114,4 +114,5 @@ def _deleted_sources(check: Check, edge: EdgeType, broken: Relation) -> pa.Array
     asked = missing_endpoints(check, edges, edge.src_type, few=len(sources) <= LOOKUP_BY_FILTER_MAX)
     if asked is None:
         return sources.slice(0, 0)
-    return check.scratch.rows(*asked).column("endpoint").combine_chunks()
+    found = check.spooled(*asked)
+    return found.table(["endpoint"]).column("endpoint").combine_chunks() if found.num_rows else sources.slice(0, 0)

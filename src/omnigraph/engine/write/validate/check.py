@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -15,7 +16,10 @@ from omnigraph.catalog.catalog import Catalog, TableType
 from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
+from omnigraph.engine.write.parted import asked
 from omnigraph.engine.write.spool import RowSpool
+from omnigraph.engine.write.validate import rules
+from omnigraph.engine.write.validate.rules import Rule
 from omnigraph.engine.write.validate.stored import Stored
 from omnigraph.records.decode import POSITION
 from omnigraph.records.encode import json_column
@@ -49,6 +53,7 @@ class Check:
     findings: Findings
     aside: Aside | None = None
     stored: Stored = field(init=False)
+    _spools: list[RowSpool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.view)
@@ -63,11 +68,14 @@ class Check:
             raise InternalError(f"no type for {change.table_key}")
         return found
 
-    def report(self, stage: Stage, sql: str, relations: Mapping[str, Relation], make: Make) -> None:
+    def report(self, stage: Stage, rule: Rule, relations: Mapping[str, Relation], make: Make) -> None:
         """Every row of the answer is a violation; `make` words it."""
-        with self.scratch.stream(sql, relations) as batches:
+        with self.asked(rule, relations) as batches:
             for batch in batches:
                 self.add(stage, batch, make)
+
+    def asked(self, rule: Rule, relations: Mapping[str, Relation]) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
+        return asked(self.scratch, rule.sql, relations, rule.keys)
 
     def add(self, stage: Stage, rows: pa.RecordBatch | pa.Table, make: Make) -> None:
         if self.aside is not None and stage <= Stage.UNIQUE:
@@ -88,15 +96,32 @@ class Check:
         for k in range(rows.num_rows):
             self.aside.take(make({name: values[k] for name, values in columns.items()}))
 
-    def spooled(self, sql: str, relations: Mapping[str, Relation]) -> RowSpool:
-        """The answer set aside, so that it can be asked about again."""
-        with self.scratch.stream(sql, relations) as batches:
+    def spooled(self, rule: Rule, relations: Mapping[str, Relation]) -> RowSpool:
+        """The answer set aside, so that it can be asked about again; `tidy` gives it up."""
+        with self.asked(rule, relations) as batches:
             first = next(batches, None)
             if first is None:
                 return RowSpool(pa.schema([]))
             spool = RowSpool(first.schema, self.scratch)
+            self._spools.append(spool)
             spool.append(first)
             return spool.extend(batches)
+
+    def surviving(self, stored: Relation, gone: Relation, survives: bool = True) -> Relation:
+        """The stored rows whose ids are not among `gone`, or those whose are."""
+        if is_known_empty(stored) or (is_known_empty(gone) and survives):
+            return stored
+        if stored.table is not None and gone.table is not None:
+            hit = pc.is_in(stored.table.column("id"), value_set=gone.table.column("id").combine_chunks())
+            return Relation.of(stored.table.filter(pc.invert(hit) if survives else hit))
+        names = stored.schema.names
+        found = self.spooled(rules.surviving(names, survives), {"stored": stored, "gone": gone})
+        return found.relation(names) if found.num_rows else Relation.empty(stored.schema)
+
+    def tidy(self) -> None:
+        for spool in self._spools:
+            spool.close()
+        self._spools.clear()
 
 
 def input_rows(change: TableChange, columns: Sequence[str], names: Sequence[str]) -> Relation:
@@ -135,13 +160,6 @@ def is_small(*changes: TableChange | None) -> bool:
 
 def is_known_empty(relation: Relation) -> bool:
     return relation.table is not None and relation.table.num_rows == 0
-
-
-def without_ids(rows: pa.Table, ids: Relation) -> pa.Table | None:
-    """The rows with other ids, None if the ids are not at hand."""
-    if ids.table is None:
-        return None
-    return rows.filter(pc.invert(pc.is_in(rows.column("id"), value_set=ids.table.column("id").combine_chunks())))
 
 
 def positions_in(batches: Iterator[pa.RecordBatch]) -> np.ndarray[Any, Any]:

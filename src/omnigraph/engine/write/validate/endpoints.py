@@ -21,9 +21,10 @@ from omnigraph.engine.write.validate.check import (
     gone_ids,
     ids_relation,
     input_rows,
+    is_known_empty,
     is_small,
-    without_ids,
 )
+from omnigraph.engine.write.validate.rules import Rule
 from omnigraph.records.explain import shown
 from omnigraph.records.violations import Stage, Violation, place_of
 
@@ -38,9 +39,10 @@ def check_endpoints(check: Check) -> None:
                 edges = input_rows(change, ["id", POSITION, side], ["id", "position", "endpoint"])
                 _report_missing(check, edge, side, node, edges, few=is_small(change))
             _report_dangling(check, edge, side, node, change)
+            check.tidy()
 
 
-def missing_endpoints(check: Check, edges: Relation, node: str, few: bool) -> tuple[str, dict[str, Relation]] | None:
+def missing_endpoints(check: Check, edges: Relation, node: str, few: bool) -> tuple[Rule, dict[str, Relation]] | None:
     """The question which of the edges have no node, None if each has one; `edges` are few or read whole."""
     change = check.changes.find(f"node:{node}")
     fresh, deleted = fresh_ids(change), deleted_ids(change)
@@ -52,8 +54,8 @@ def missing_endpoints(check: Check, edges: Relation, node: str, few: bool) -> tu
                 return None
         stored = _stored_nodes(check, node, change, [wanted])
         if stored.table is not None:
-            left = without_ids(stored.table, deleted)
-            if left is not None and not len(_others(wanted, Relation.of(left))):
+            left = check.surviving(stored, deleted)
+            if left.table is not None and not len(_others(wanted, left)):
                 return None
     else:
         stored = _stored_nodes(check, node, change, None)
@@ -84,13 +86,12 @@ def _report_missing(check: Check, edge: EdgeType, side: str, node: str, edges: R
     if not missing.num_rows:
         return
     relations = {"missing": missing.relation(_EDGE_COLUMNS), "refused": check.aside.refused(f"node:{node}")}
-    with check.scratch.stream(rules.REFUSED_ENDPOINTS, relations) as batches:
+    with check.asked(rules.REFUSED_ENDPOINTS, relations) as batches:
         for batch in batches:
             # A stored edge has no line and cannot be left out.
             movable = pc.and_(pc.is_valid(batch.column("refused_at")), pc.is_valid(batch.column("position")))
             check.leave_out(batch.filter(movable), told)
             check.add(Stage.ENDPOINTS, batch.filter(pc.invert(movable)), told)
-    missing.close()
 
 
 def _told(edge: EdgeType, side: str, node: str, row: Row) -> Violation:
@@ -115,11 +116,6 @@ def _report_dangling(check: Check, edge: EdgeType, side: str, node: str, change:
     by_node = check.stored.rows(edge.table_key, ["id", side], side, [nodes.delete_ids] if few else None)
     stored = by_node.renamed(["id", "endpoint"])
     gone = gone_ids(change) if change is not None else ids_relation(pa.array([], pa.string()))
-    if stored.table is not None:
-        left = without_ids(stored.table, gone)
-        if left is not None and not left.num_rows:
-            return
-    surviving = check.spooled(rules.SURVIVING_EDGES, {"stored": stored, "gone": gone})
-    if surviving.num_rows:
-        _report_missing(check, edge, side, node, surviving.relation(_EDGE_COLUMNS), few)
-    surviving.close()
+    left = check.surviving(stored, gone)
+    if not is_known_empty(left):
+        _report_missing(check, edge, side, node, left.with_nulls("position", pa.int64()), few)

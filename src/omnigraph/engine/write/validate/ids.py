@@ -50,7 +50,7 @@ def drop_superseded(check: Check) -> int:
     for change in check.changes.ordered():
         if change.rows is None or change.strict_insert or change.replaces_all or _ids_differ(change):
             continue
-        with check.scratch.stream(rules.SUPERSEDED, {"input": input_rows(change, _COLUMNS, _NAMES)}) as batches:
+        with check.asked(rules.SUPERSEDED, {"input": input_rows(change, _COLUMNS, _NAMES)}) as batches:
             positions = positions_in(batches)
         if len(positions):
             before, change.rows = change.rows, change.rows.without(positions)

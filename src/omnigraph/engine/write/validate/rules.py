@@ -7,71 +7,101 @@ and gets the same rows. Columns are `id`, `position`, `source`, `endpoint` and, 
 
 from __future__ import annotations
 
-REPEATED_IDS = """
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A question. `keys` are the columns in which rows of the relations must agree to meet."""
+
+    sql: str
+    keys: Mapping[str, Sequence[str]]
+
+
+REPEATED_IDS = Rule(
+    """
 SELECT i.id, i.position, r.times
 FROM input i JOIN (SELECT id, count(*) AS times FROM input GROUP BY id HAVING count(*) > 1) r ON i.id = r.id
-"""
+""",
+    {"input": ["id"]},
+)
 
-SUPERSEDED = """
+SUPERSEDED = Rule(
+    """
 SELECT i.position
 FROM input i JOIN (SELECT id, max(position) AS last FROM input GROUP BY id HAVING count(*) > 1) r ON i.id = r.id
 WHERE i.position < r.last
-"""
+""",
+    {"input": ["id"]},
+)
 
-STORED_IDS = """
+STORED_IDS = Rule(
+    """
 SELECT i.id, i.position FROM input i WHERE EXISTS (SELECT 1 FROM stored s WHERE s.id = i.id)
-"""
+""",
+    {"input": ["id"], "stored": ["id"]},
+)
 
 # `nodes` are those that exist after the write.
-MISSING_ENDPOINTS = """
+MISSING_ENDPOINTS = Rule(
+    """
 WITH nodes AS (
   SELECT id FROM fresh_nodes
   UNION ALL
   SELECT s.id FROM stored_nodes s WHERE NOT EXISTS (SELECT 1 FROM deleted_nodes d WHERE d.id = s.id)
 )
 SELECT e.id, e.position, e.endpoint FROM edges e WHERE NOT EXISTS (SELECT 1 FROM nodes n WHERE n.id = e.endpoint)
-"""
-
-# `gone` are the ids whose stored rows do not survive the write: replaced or deleted.
-SURVIVING_EDGES = """
-SELECT s.id, CAST(NULL AS BIGINT) AS position, s.endpoint
-FROM stored s WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.id = s.id)
-"""
+""",
+    {"edges": ["endpoint"], "fresh_nodes": ["id"], "stored_nodes": ["id"], "deleted_nodes": ["id"]},
+)
 
 # Which of the missing nodes were left out of the write, and where they stand.
-REFUSED_ENDPOINTS = """
+REFUSED_ENDPOINTS = Rule(
+    """
 SELECT m.id, m.position, m.endpoint, min(r.position) AS refused_at
 FROM missing m LEFT JOIN refused r ON r.id = m.endpoint
 GROUP BY m.id, m.position, m.endpoint
-"""
+""",
+    {"missing": ["endpoint"], "refused": ["id"]},
+)
 
 
-def clashing_values(width: int) -> str:
-    """The values of `width` columns that more than one row would hold, at least one of them new."""
-    names, input_, stored = _names(width), _columns("i", width), _columns("s", width)
-    return f"""
+def surviving(columns: Sequence[str], survives: bool = True) -> Rule:
+    """The stored rows that stay as they are, or those that do not; `gone` are the ids replaced or deleted."""
+    names, which = ", ".join(f"s.{name}" for name in columns), "NOT EXISTS" if survives else "EXISTS"
+    sql = f"SELECT {names} FROM stored s WHERE {which} (SELECT 1 FROM gone g WHERE g.id = s.id)"
+    return Rule(sql, {"stored": ["id"], "gone": ["id"]})
+
+
+def clashing_values(width: int) -> Rule:
+    """The values of `width` columns that more than one row would hold, at least one of them new.
+
+    `stored` are the stored rows that survive.
+    """
+    names = _names(width)
+    sql = f"""
 SELECT {names} FROM (
-  SELECT {input_}, 1 AS fresh FROM input i WHERE {_complete("i", width)}
+  SELECT {_columns("i", width)}, 1 AS fresh FROM input i WHERE {_complete("i", width)}
   UNION ALL
-  SELECT {stored}, 0 AS fresh FROM stored s
-  WHERE {_complete("s", width)} AND NOT EXISTS (SELECT 1 FROM gone g WHERE g.id = s.id)
+  SELECT {_columns("s", width)}, 0 AS fresh FROM stored s WHERE {_complete("s", width)}
 ) held
 GROUP BY {names} HAVING count(*) > 1 AND max(fresh) = 1
 """
+    return Rule(sql, {"input": _values(width), "stored": _values(width)})
 
 
-def clashing_rows(width: int) -> str:
+def clashing_rows(width: int) -> Rule:
     """Each new row that holds one of the `clashing` values, with the id of the first other holder.
 
     Stored rows come before new ones, those in the order of their position.
     """
     names = _names(width)
-    return f"""
+    sql = f"""
 WITH held AS (
   SELECT {_columns("i", width)}, i.id, i.position, 1 AS fresh FROM input i
   UNION ALL
   SELECT {_columns("s", width)}, s.id, CAST(-1 AS BIGINT) AS position, 0 AS fresh FROM stored s
-  WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.id = s.id)
 ),
 ranked AS (
   SELECT {_columns("h", width)}, h.id, h.position, h.fresh,
@@ -87,19 +117,17 @@ SELECT {_columns("r", width)}, r.id, r.position,
 FROM ranked r JOIN firsts f ON {_equal("r", "f", width)}
 WHERE r.fresh = 1
 """
+    return Rule(sql, {name: _values(width) for name in ("input", "stored", "clashing")})
 
 
-def cardinality(lowest: int, highest: int | None) -> str:
+def cardinality(lowest: int, highest: int | None) -> Rule:
     """Sources that the write touched and that end up with too few or too many edges.
 
-    `gone` are the ids of stored edges that do not survive.
+    `kept` are the stored edges that survive, `lost` those that do not.
     """
     too_many = "" if highest is None else f" OR count(r.source) > {highest}"
-    return f"""
-WITH kept AS (
-  SELECT s.source FROM stored s WHERE NOT EXISTS (SELECT 1 FROM gone g WHERE g.id = s.id)
-),
-resulting AS (
+    sql = f"""
+WITH resulting AS (
   SELECT source, position FROM input
   UNION ALL
   SELECT source, CAST(NULL AS BIGINT) AS position FROM kept
@@ -107,12 +135,17 @@ resulting AS (
 touched AS (
   SELECT source FROM input
   UNION
-  SELECT s.source FROM stored s WHERE EXISTS (SELECT 1 FROM gone g WHERE g.id = s.id)
+  SELECT source FROM lost
 )
 SELECT t.source, count(r.source) AS edges, min(r.position) AS position
 FROM touched t LEFT JOIN resulting r ON r.source = t.source
 GROUP BY t.source HAVING count(r.source) < {lowest}{too_many}
 """
+    return Rule(sql, {"input": ["source"], "kept": ["source"], "lost": ["source"]})
+
+
+def _values(width: int) -> list[str]:
+    return [f"v{k}" for k in range(width)]
 
 
 def _names(width: int) -> str:

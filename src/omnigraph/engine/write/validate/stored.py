@@ -39,7 +39,7 @@ class Stored:
             if found is not None:
                 return Relation.of(found)
         table = self._table(table_key)
-        return Relation(schema, lambda: iter(table.batches(columns)))
+        return Relation(schema, lambda: iter(table.batches(columns)), self._view.entry(table_key).row_count)
 
     def _looked_up(
         self, table_key: str, columns: Sequence[str], by: str, values: Iterable[pa.Array]

@@ -17,8 +17,8 @@ from omnigraph.engine.write.validate.check import (
     Row,
     gone_ids,
     input_rows,
+    is_known_empty,
     is_small,
-    without_ids,
 )
 from omnigraph.records.explain import shown
 from omnigraph.records.violations import Stage, Violation
@@ -30,6 +30,7 @@ def check_unique(check: Check) -> None:
             type_ = check.type_of(change)
             for constraint in _constraints(change, type_):
                 _check_one(check, change, type_, constraint)
+                check.tidy()
 
 
 def _constraints(change: TableChange, type_: TableType) -> Iterator[Key | Unique]:
@@ -44,11 +45,13 @@ def _check_one(check: Check, change: TableChange, type_: TableType, constraint: 
     values = [f"v{k}" for k in range(width)]
     input_ = input_rows(change, ["id", POSITION, *columns], ["id", "position", *values])
     stored = _stored(check, change, type_, constraint, input_).renamed(["id", *values])
-    gone = gone_ids(change)
-    if _cannot_clash(input_, stored, gone, values):
+    stored = check.surviving(stored, gone_ids(change))
+    if _cannot_clash(input_, stored, values):
         return
-    relations = {"input": input_, "stored": stored, "gone": gone}
-    clashing = check.spooled(rules.clashing_values(width), relations)
+    relations = {"input": input_, "stored": stored.selected(["id", *values])}
+    clashing = check.spooled(
+        rules.clashing_values(width), {"input": input_.selected(values), "stored": stored.selected(values)}
+    )
     if not clashing.num_rows:
         return
     relations["clashing"] = clashing.relation(values)
@@ -62,7 +65,6 @@ def _check_one(check: Check, change: TableChange, type_: TableType, constraint: 
         return Violation(Stage.UNIQUE, row["position"], type_.name, property_, "unique_violation", message)
 
     check.report(Stage.UNIQUE, rules.clashing_rows(width), relations, make)
-    clashing.close()
 
 
 def _stored(
@@ -78,12 +80,9 @@ def _stored(
     return check.stored.rows(change.table_key, columns, constraint.columns[by], wanted)
 
 
-def _cannot_clash(input_: Relation, stored: Relation, gone: Relation, values: list[str]) -> bool:
-    """Whether a look at a few rows in memory already shows that all is well."""
-    if input_.table is None or stored.table is None:
-        return False
-    others = without_ids(stored.table, gone)
-    if others is None or others.num_rows:
+def _cannot_clash(input_: Relation, stored: Relation, values: list[str]) -> bool:
+    """Whether a look at a few rows in memory already shows that all is well; `stored` survive."""
+    if input_.table is None or not is_known_empty(stored):
         return False
     if input_.table.num_rows == 1:
         return True
