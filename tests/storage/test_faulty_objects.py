@@ -15,6 +15,8 @@ from omnigraph import Append, Graph, Unavailable
 from omnigraph.storage.objects import LocalObjectStore, ObjectStore
 from omnigraph.storage.s3 import S3ObjectStore
 
+pytestmark = pytest.mark.slow
+
 KEY = test_objects.KEY
 
 # The contract of every store, asked of this one: pytest collects the tests here and gives them the store below.

@@ -16,6 +16,8 @@ from omnigraph.commit.locks import FileLocks, LockLost, holder_name
 from omnigraph.manifest import layout
 from omnigraph.storage.objects import LocalObjectStore
 
+pytestmark = pytest.mark.slow
+
 KEY = f"{layout.LOCK_DIR}/{layout.lock_name(None)}.json"
 LIFETIME_MS, HEARTBEAT_MS = 30_000, 10_000
 ELSEWHERE = "another-host:4711:99"

@@ -20,6 +20,8 @@ from omnigraph.engine import export as module
 from omnigraph.engine.write.changes import Append, Overwrite, Upsert
 from omnigraph.graph import Graph
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
 node Thing {
   key: String

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from omnigraph.engine.write.parted import row_hashes
 
+pytestmark = pytest.mark.slow
+
 TYPES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.string(), st.text(st.characters(exclude_categories=["Cs"]), max_size=40)),
     (pa.int64(), st.integers(-(2**63), 2**63 - 1)),

@@ -20,6 +20,8 @@ from omnigraph.graph import Graph
 from omnigraph.manifest.rows import RowEffect
 from omnigraph.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 P = "node:Person"
 
 

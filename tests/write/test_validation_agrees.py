@@ -18,6 +18,8 @@ from omnigraph.engine.write.changes import Overwrite
 from omnigraph.engine.write.changeset import TableChange
 from omnigraph.graph import Graph
 
+pytestmark = pytest.mark.slow
+
 P, F, L = "node:Person", "edge:Follows", "edge:Leads"
 NAMES = st.sampled_from(["ana", "bo", "cy", "di", "ed"])
 PEOPLE = st.dictionaries(NAMES, st.sampled_from(["1@x", "2@x", None]), max_size=5)
