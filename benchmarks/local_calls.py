@@ -6,6 +6,7 @@ System calls are folded into what a store would be asked for: a temporary file, 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -25,7 +26,7 @@ _TEMPORARY = re.compile(r"\.tmp|#\d")
 _STORE_CALLS = ("put", "get", "head", "list", "delete")
 
 
-def calls_per_commit(who: str, place: Path, commits: int = 20) -> dict[str, float] | None:
+def calls_per_commit(who: str, place: Path, commits: int = 50, durability: str = "full") -> dict[str, float] | None:
     """Calls on files below `place` per commit, by kind; None where strace is not installed."""
     strace = shutil.which("strace")
     if strace is None:
@@ -34,7 +35,8 @@ def calls_per_commit(who: str, place: Path, commits: int = 20) -> dict[str, floa
         log = Path(scratch) / "calls"
         child = [sys.executable, "-m", "benchmarks.local_calls", who, str(place), str(commits)]
         command = [strace, "-f", "-qq", "-y", "-s", "400", "-e", f"trace={TRACED}", "-o", str(log), *child]
-        subprocess.run(command, check=True, capture_output=True)
+        environment = {**os.environ, "OMNIGRAPH_DURABILITY": durability}
+        subprocess.run(command, check=True, capture_output=True, env=environment)
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     return {kind: n / commits for kind, n in counted(lines, str(place)).items()}
 
@@ -107,8 +109,6 @@ def _opened_for_sync(arguments: str) -> dict[str, int]:
 
 
 def _child(who: str, place: str, commits: int) -> None:
-    import os
-
     from benchmarks.commit import Floor, Ours
     from benchmarks.writes import BranchWriter
 

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from fault_proxy import FaultProxy
 from s3_server import S3Server
 
-COUNTED = 10
+COUNTED = 50
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,11 @@ def local(place: Path, durability: str) -> Iterator[Store]:
     folder = place / durability
     settings = og.Settings(storage_durability=durability)  # type: ignore[arg-type]
     floor, ours = Floor(str(folder / "floor")), Ours(str(folder / "ours"), settings)
-    yield Store(f"local {durability}", floor, ours, lambda who: shown(calls_per_commit(who, folder / who)))
+
+    def calls(who: str) -> str:
+        return shown(calls_per_commit(who, folder / who, durability=durability))
+
+    yield Store(f"local {durability}", floor, ours, calls)
 
 
 @contextmanager
