@@ -9,6 +9,8 @@ from omnigraph.storage.predicates import id_in
 from omnigraph.storage.stage import stage_append, stage_index
 from omnigraph.storage.tables import Table, open_table
 
+pytestmark = pytest.mark.slow
+
 FILTERS = ["n = 5", "n = 50", "n > 3", "n < 0", "n IN (1, 9, 21, 101)", "n IS NULL", "id = 'p5'", "id >= 'p4'"]
 WRITES = [case for case in CASES if case.name != "index"]
 

@@ -33,6 +33,8 @@ from omnigraph.storage.stage import (
 )
 from omnigraph.storage.tables import TableRef, open_table, table_exists
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(params=[None, "draft", "team/a"], ids=["main", "branch", "nested-branch"])
 def table(request, tmp_path: Path):

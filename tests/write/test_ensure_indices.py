@@ -11,6 +11,8 @@ from omnigraph.engine.write import ensure_indices as module
 from omnigraph.engine.write.changes import Append, Overwrite, Upsert
 from omnigraph.graph import Graph
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
 node Doc {
   code: String @key

@@ -14,6 +14,8 @@ from omnigraph.engine.write import load as load_module
 from omnigraph.graph import Graph
 from omnigraph.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 P, F = "node:Person", "edge:Follows"
 
 

@@ -15,6 +15,8 @@ from write_scene import stored, town
 from omnigraph.base.errors import BadRequest, InvalidData
 from omnigraph.graph import Graph
 
+pytestmark = pytest.mark.slow
+
 TYPES = """
 node Thing {
   name: String @key

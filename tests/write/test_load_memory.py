@@ -13,6 +13,8 @@ from load_child import SCHEMA, write_lines
 
 from omnigraph.graph import Graph
 
+pytestmark = pytest.mark.slow
+
 MIB = 1 << 20
 # While Lance commits, it keeps a map of the replaced rows of a table, to carry over the versions that made them.
 BYTES_PER_REPLACED_ROW = 100

@@ -14,6 +14,8 @@ from omnigraph.base.errors import ExpectedVersionMismatch, InvalidData, KeyConfl
 from omnigraph.engine.write.changes import Append, Delete, Upsert
 from omnigraph.graph import Graph
 
+pytestmark = pytest.mark.slow
+
 P, F = "node:Person", "edge:Follows"
 
 
