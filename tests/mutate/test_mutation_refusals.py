@@ -87,6 +87,7 @@ def test_the_error_tells_every_violation(graph: og.Graph) -> None:
     with pytest.raises(og.InvalidData) as refused:
         run(graph, 'insert Follows { from: "x", to: "y" } insert Follows { from: "z", to: "ana" }')
     assert refused.value.total == 3
+    assert "statement" in refused.value.hint
     assert [v["reason"] for v in refused.value.violations] == ["dst_not_found", "src_not_found", "src_not_found"]
     assert {v["type"] for v in refused.value.violations} == {"Follows"}
 

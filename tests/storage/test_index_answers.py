@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from storage_helpers import BTREE, CASES, ID_INDEX, STAMP, START, TEXT, Case, content, land, people, rows
 
-from omnigraph.storage.predicates import id_in
+from omnigraph.storage.predicates import column_in
 from omnigraph.storage.stage import stage_append, stage_index
 from omnigraph.storage.tables import Table, open_table
 
@@ -66,7 +67,9 @@ def test_index_built_again_after_writes_covers_them(indexed: Table):
 
 
 def test_look_up_by_id_finds_rows_through_the_index(indexed: Table):
-    assert "ScalarIndexQuery" in indexed.dataset.scanner(filter=id_in(["p3"])).explain_plan(verbose=True)
+    assert "ScalarIndexQuery" in indexed.dataset.scanner(filter=column_in("id", pa.array(["p3"]))).explain_plan(
+        verbose=True
+    )
     assert sorted(indexed.find(["p3", "p7", "nobody"], ["id"]).column("id").to_pylist()) == ["p3", "p7"]
 
 

@@ -13,7 +13,7 @@ from omnigraph import BadRequest
 from omnigraph.storage.apply import commit_staged
 from omnigraph.storage.ledger import create_now
 from omnigraph.storage.places import open_root
-from omnigraph.storage.predicates import id_in, id_is, sql_string
+from omnigraph.storage.predicates import column_in, sql_string
 from omnigraph.storage.stage import (
     IndexKind,
     IndexSpec,
@@ -67,6 +67,13 @@ HOSTILE = [
 ]
 
 
+def named(*ids: str) -> str:
+    """The filter that finds these ids."""
+    where = column_in("id", pa.array(ids, pa.string()))
+    assert where is not None
+    return where
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["scanned", "indexed"])
 def stored(request, tmp_path_factory) -> Table:
     """A table that holds every hostile id."""
@@ -80,13 +87,13 @@ def stored(request, tmp_path_factory) -> Table:
 
 @pytest.mark.parametrize("key", HOSTILE, ids=lambda k: ascii(k[:24]))
 def test_hostile_id_is_found_and_nothing_else_is(stored: Table, key: str):
-    assert stored.read(["id", "n"], id_is(key)).to_pylist() == [{"id": key, "n": HOSTILE.index(key)}]
+    assert stored.read(["id", "n"], named(key)).to_pylist() == [{"id": key, "n": HOSTILE.index(key)}]
     assert stored.find([key], ["id"]).column("id").to_pylist() == [key]
 
 
 def test_all_hostile_ids_at_once_are_found(stored: Table):
-    assert sorted(stored.read(["id"], id_in(HOSTILE)).column("id").to_pylist()) == sorted(HOSTILE)
-    assert stored.read(["id"], id_in([f"{k} not" for k in HOSTILE])).num_rows == 0
+    assert sorted(stored.read(["id"], named(*HOSTILE)).column("id").to_pylist()) == sorted(HOSTILE)
+    assert stored.read(["id"], named(*[f"{k} not" for k in HOSTILE])).num_rows == 0
 
 
 def test_each_hostile_id_is_inserted_replaced_and_deleted_alone(tmp_path: Path):
@@ -101,7 +108,7 @@ def test_each_hostile_id_is_inserted_replaced_and_deleted_alone(tmp_path: Path):
     assert open_table(ref, None).read(["n"]).column("n").to_pylist() == [2] * len(HOSTILE)
     for position, key in enumerate(HOSTILE):
         table = open_table(ref, None)
-        staged = stage_delete(table, [key], STAMP) if position % 2 else stage_delete_where(table, id_is(key), STAMP)
+        staged = stage_delete(table, [key], STAMP) if position % 2 else stage_delete_where(table, named(key), STAMP)
         assert staged.deletes == 1
         commit_staged(staged)
     assert open_table(ref, None).count_rows() == 0
@@ -129,6 +136,6 @@ def test_any_text_finds_exactly_itself(empty_place: str, keys: list[str], data):
     table = create_now(ref, SCHEMA, pa.table({"id": keys, "n": list(range(len(keys)))}, schema=SCHEMA))
     wanted = data.draw(st.lists(st.sampled_from(keys), unique=True, min_size=1))
     for key in wanted:
-        assert table.read(["id"], id_is(key)).column("id").to_pylist() == [key]
+        assert table.read(["id"], named(key)).column("id").to_pylist() == [key]
     assert sorted(table.find(wanted, ["id"]).column("id").to_pylist()) == sorted(wanted)
     assert sorted(table.addresses(wanted).ids) == sorted(wanted)

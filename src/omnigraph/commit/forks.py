@@ -1,6 +1,6 @@
 """A table of a branch gets a fork of its own before the branch first writes to it. Nothing is copied, nothing moves.
 
-What is found in a fork's place decides (`find_fork`); the manifest alone says whose a fork is.
+What is found in a fork's place decides (`_fork`); the manifest alone says whose a fork is.
 """
 
 from __future__ import annotations

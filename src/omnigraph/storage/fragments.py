@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata, write_fragments
 
 from omnigraph.storage.failures import Unreadable, translated
-from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, id_in
+from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, column_in
 
 _ROWS_PER_FILE_MAX = 1 << 20
 _BYTES_PER_FILE_MAX = 8 << 30
@@ -58,10 +58,10 @@ def stored_ids(
     """Which of the ids the table has at `version`, sorted."""
     with translated(f"look up ids in {dataset_uri}"):
         dataset = _opened(dataset_uri, version, storage_options)
-        if len(ids) <= LOOKUP_BY_FILTER_MAX:
-            found = dataset.to_table(columns=["id"], filter=id_in(ids)).column("id")
-            return sorted(found.to_pylist())
         wanted = pa.array(ids, pa.string())
+        where = column_in("id", wanted) if len(ids) <= LOOKUP_BY_FILTER_MAX else None
+        if where is not None:
+            return sorted(dataset.to_table(columns=["id"], filter=where).column("id").to_pylist())
         kept = [b.column("id").filter(pc.is_in(b.column("id"), value_set=wanted)) for b in dataset.to_batches(["id"])]
         return sorted(value for part in kept for value in part.to_pylist())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Any
 
@@ -20,14 +19,6 @@ def sql_string(value: str) -> str:
     if "\x00" in value:
         raise BadRequest("a value with a NUL character cannot be compared")
     return "'" + value.replace("'", "''") + "'"
-
-
-def id_is(value: str) -> str:
-    return f"id = {sql_string(value)}"
-
-
-def id_in(values: Iterable[str]) -> str:
-    return f"id IN ({', '.join(sql_string(v) for v in values)})"
 
 
 def column_in(column: str, values: pa.Array) -> str | None:

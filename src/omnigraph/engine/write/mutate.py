@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from omnigraph.base.clock import now_us
-from omnigraph.base.errors import BadRequest, PreconditionFailed
+from omnigraph.base.errors import BadRequest, InvalidData, PreconditionFailed
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import MUTATION, WritePlan
@@ -131,6 +131,8 @@ def _planned(
         read = read | validate(attempt.view, changes, findings, scratch)
     error = refusal(findings, ())
     if error is not None:
+        if isinstance(error, InvalidData):
+            error.hint = "Nothing was written. Correct the statement or its parameters and run it again."
         raise error
     if not changes.tables:
         return None
