@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -24,6 +26,16 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Any:
+    """One Spark session for the whole run; loaded only where a test asks for it."""
+    from omnigraph.pipeline.session import SparkSettings, session
+
+    # Two attempts for a task, so that a retry can be seen. No stop at the end: tests of other directories share
+    # the session, and it ends with the process.
+    return session(SparkSettings(master="local[2,2]", search_path=os.environ["PATH"], shuffle_partitions=2))
 
 
 _SPENT: dict[str, float] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -19,11 +19,11 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.lease import LeaseLocks
 from omnigraph.graph import Graph, OpenMode
 from omnigraph.settings import Settings
-from omnigraph.storage.objects import ObjectStore, Stored
+from omnigraph.storage.objects import FoundFile, ObjectStore, Stored
 from omnigraph.storage.places import Root
 
-READS = ("get", "exists", "list")
-WRITES = ("put", "put_if_absent", "put_if_match", "delete", "remove_tree")
+READS = ("get", "exists", "list", "walk")
+WRITES = ("put", "put_if_absent", "put_if_match", "delete", "remove_tree", "delete_files")
 
 
 class Fault(Enum):
@@ -127,6 +127,12 @@ class FaultyObjects:
 
     def remove_tree(self, prefix: str) -> None:
         self._call("remove_tree", prefix, lambda: self.inner.remove_tree(prefix))
+
+    def walk(self, prefix: str) -> Iterator[FoundFile]:
+        return iter(self._call("walk", prefix, lambda: [*self.inner.walk(prefix)]))
+
+    def delete_files(self, keys: Sequence[str]) -> None:
+        self._call("delete_files", keys[0] if keys else "", lambda: self.inner.delete_files(keys))
 
     def _past(self, key: str) -> Stored | None:
         """What was there; a key that lay nowhere near what was remembered was not there."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,6 +50,12 @@ class Place(Protocol):
     def copy(self, source: str) -> str: ...
     def remove(self, uri: str) -> None: ...
     def listing(self, uri: str) -> dict[str, Any]: ...
+
+
+def unusual(settings: Settings) -> dict[str, Any]:
+    """The settings that are not the usual ones: what another process must be told to act by the same."""
+    usual = asdict(Settings())
+    return {name: value for name, value in asdict(settings).items() if value != usual[name]}
 
 
 def home_in(place: Place) -> Home:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from omnigraph import graph as handle
 from omnigraph.base.errors import (
     BadRequest,
     CatalogError,
@@ -34,10 +38,25 @@ from omnigraph.engine.write.changes import (
     Overwrite,
     Upsert,
 )
-from omnigraph.graph import Graph, OpenMode
+from omnigraph.graph import OpenMode
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.settings import Settings
+
+if TYPE_CHECKING:
+    from omnigraph.pipeline.frames_api import SparkGraph
+
+
+class Graph(handle.Graph):
+    """A graph at one place, with the rooms above it as namespaces. Safe to use from several threads."""
+
+    @cached_property
+    def spark(self) -> SparkGraph:
+        """The graph as DataFrames; Spark is loaded when this is first used."""
+        from omnigraph.pipeline.frames_api import SparkGraph
+
+        return SparkGraph(self)
+
 
 Omnigraph = Graph
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from enum import Enum
 from os import PathLike, fspath
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.base.ids import new_ulid
@@ -24,6 +25,8 @@ from omnigraph.engine.operations import OperationOutcome, Recoveries, outcome_of
 from omnigraph.engine.schema import SchemaKeeper
 from omnigraph.engine.status import GraphStatus, break_lock, breakable_lock, read_locks, read_status
 from omnigraph.engine.targets import find_commit, refuse_pinned, snapshot_of
+from omnigraph.engine.upkeep.cleanup import cleanup
+from omnigraph.engine.upkeep.result import CleanupResult
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations, Change, plan_changes
 from omnigraph.engine.write.ensure_indices import IndexResult, ensure_indices
@@ -58,15 +61,15 @@ class Graph:
         self._branch: str | None = None
         self._schema = SchemaKeeper(context.objects)
 
-    @staticmethod
-    def init(uri: str, schema: str, *, force: bool = False, settings: Settings | None = None) -> Graph:
+    @classmethod
+    def init(cls, uri: str, schema: str, *, force: bool = False, settings: Settings | None = None) -> Self:
         """Create an empty graph of the `.pg` schema and open it read-write."""
         ctx = _context(uri, settings)
         init_graph(ctx.manifest, accept(schema, new_ulid()), force)
-        return Graph.open(uri, settings=ctx.settings)
+        return cls.open(uri, settings=ctx.settings)
 
-    @staticmethod
-    def open(uri: str, mode: OpenMode | str = OpenMode.READ_WRITE, *, settings: Settings | None = None) -> Graph:
+    @classmethod
+    def open(cls, uri: str, mode: OpenMode | str = OpenMode.READ_WRITE, *, settings: Settings | None = None) -> Self:
         """Open a graph. Read-write settles interrupted writes first; read-only changes nothing on disk."""
         try:
             mode = OpenMode(mode)
@@ -74,7 +77,7 @@ class Graph:
             raise BadRequest(f"unknown open mode {mode!r}", "Use 'r' or 'rw'.") from error
         ctx = _context(uri, settings)
         opening.open_graph(ctx, writable=mode is OpenMode.READ_WRITE)
-        graph = Graph(ctx, mode)
+        graph = cls(ctx, mode)
         graph.schema()
         return graph
 
@@ -83,7 +86,7 @@ class Graph:
         if self._mode is OpenMode.READ_WRITE:
             self._ctx.projections.catch_up(self._ctx.manifest.state(self._branch))
 
-    def __enter__(self) -> Graph:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -270,9 +273,9 @@ class Graph:
         options = LoadOptions(mode, on_error, rejects, max_errors, retries)
         notes = Annotations(actor, message, metadata, if_commit)
         names = [fspath(files)] if isinstance(files, str | PathLike) else [fspath(file) for file in files]
-        created = self._branch_for_load(branch, from_branch)
+        created = self.branch_for_load(branch, from_branch)
         done = load_files(self._ctx, lambda: self.view(branch), names, options, notes, progress)
-        return self._after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
+        return self.after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
 
     def load_frames(
         self,
@@ -291,16 +294,17 @@ class Graph:
     ) -> LoadResult:
         """Load Arrow, pandas or polars frames by type name; `options` are those of `load`."""
         chosen, notes = LoadOptions(mode, **options), Annotations(actor, message, metadata, if_commit)
-        created = self._branch_for_load(branch, from_branch)
+        created = self.branch_for_load(branch, from_branch)
         done = load_tables(self._ctx, lambda: self.view(branch), frames, chosen, notes, progress)
-        return self._after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
+        return self.after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
 
     def load_as(
         self, actor: str, files: str | PathLike[str] | Sequence[str | PathLike[str]], **more: Any
     ) -> LoadResult:
         return self.load(files, actor=actor, **more)
 
-    def _branch_for_load(self, branch: str | None, base: str | None) -> bool:
+    def branch_for_load(self, branch: str | None, base: str | None) -> bool:
+        """Make the branch from its base if it is not there; whether it was made."""
         self.refuse_read_only()
         name = self._on(branch)
         if base is None or name is None or name in self.branch_list():
@@ -308,7 +312,8 @@ class Graph:
         self.branch_create_from(base, name)
         return True
 
-    def _after_load(self, done: LoadResult, branch: str | None, index: bool, actor: str | None) -> LoadResult:
+    def after_load(self, done: LoadResult, branch: str | None, index: bool, actor: str | None) -> LoadResult:
+        """The result of a load, its indexes built if they are wanted."""
         return indexed(self._ctx, lambda: self.view(branch), done, actor) if index else done
 
     def export(
@@ -325,6 +330,14 @@ class Graph:
         self.refuse_read_only()
         return ensure_indices(self._ctx, lambda: self.view(branch), Annotations(actor, message))
 
+    def cleanup(
+        self, keep: int | None = None, older_than: timedelta | None = None, *, confirm: bool = False
+    ) -> CleanupResult:
+        """Remove leftovers and what no kept commit needs; without `confirm` nothing is touched, only told."""
+        if confirm:
+            self.refuse_read_only()
+        return cleanup(self._ctx, keep, older_than, confirm)
+
     def refuse_read_only(self) -> None:
         if self._mode is OpenMode.READ_ONLY:
             raise BadRequest("the graph is open read-only", "Open it with mode 'rw' to write.")
@@ -335,9 +348,9 @@ class Graph:
         return name
 
 
-def _context(uri: str, settings: Settings | None) -> CommitContext:
-    chosen = settings or Settings.resolve()
-    access = S3Access(
+def s3_access(chosen: Settings) -> S3Access:
+    """How the settings say S3 is reached, for graphs and for the sources of their loads."""
+    return S3Access(
         region=chosen.aws_region,
         access_key_id=chosen.aws_access_key_id,
         secret_access_key=chosen.aws_secret_access_key,
@@ -348,4 +361,8 @@ def _context(uri: str, settings: Settings | None) -> CommitContext:
         timeout_ms=chosen.storage_timeout_ms,
         retry_timeout_ms=chosen.storage_retry_timeout_ms,
     )
-    return CommitContext.of(open_root(uri, access, syncs=chosen.storage_durability == "full"), chosen)
+
+
+def _context(uri: str, settings: Settings | None) -> CommitContext:
+    chosen = settings or Settings.resolve()
+    return CommitContext.of(open_root(uri, s3_access(chosen), syncs=chosen.storage_durability == "full"), chosen)

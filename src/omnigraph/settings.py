@@ -10,10 +10,12 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from typing import Any
 
 import yaml
 
+from omnigraph.base.clock import duration
 from omnigraph.base.errors import BadRequest
 
 
@@ -29,6 +31,10 @@ def _bytes(text: Any) -> int:
     if isinstance(text, bool) or matched is None:
         raise ValueError("expects bytes, for example 512 MiB")
     return _count(matched[1]) * {None: 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[matched[2]]
+
+
+def _duration(text: Any) -> timedelta:
+    return duration(str(text))
 
 
 def _text(text: Any) -> str:
@@ -108,6 +114,9 @@ class Settings:
         "manifest.compact_fragments", "OMNIGRAPH_MANIFEST_COMPACT_FRAGMENTS", 50, _count
     )
     projections_max_lag: int = _setting("projections.max_lag", "OMNIGRAPH_PROJECTIONS_MAX_LAG", 16, _count)
+    staging_heartbeat_s: int = _setting("staging.heartbeat_s", "OMNIGRAPH_STAGING_HEARTBEAT_S", 30, _count)
+    staging_lifetime_s: int = _setting("staging.lifetime_s", "OMNIGRAPH_STAGING_LIFETIME_S", 600, _count)
+    staging_grace: timedelta = _setting("staging.grace", "OMNIGRAPH_STAGING_GRACE", timedelta(days=7), _duration)
     spark_master: str | None = _setting("spark.master", "OMNIGRAPH_SPARK_MASTER", None, _text)
     spark_conf: dict[str, str] = _setting("spark.conf", None, {}, _conf)
     spark_java_home: str | None = _setting("spark.java_home", None, None, _text)
@@ -136,6 +145,11 @@ class Settings:
             if value is not None:
                 values[name] = value
         return Settings(**values)
+
+
+def environment_value(name: str) -> str | None:
+    """A value that a file leaves to the environment, such as a password; None when it is not set."""
+    return os.environ.get(name)
 
 
 def _parsed(meta: Mapping[str, Any], value: Any, place: str) -> Any:

@@ -41,6 +41,7 @@ COMMANDS = [
     "recovery list",
     "lock list",
     "lock break",
+    "cleanup",
     "version",
 ]
 

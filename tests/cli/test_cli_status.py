@@ -43,7 +43,7 @@ def test_status_shows_drift_and_still_exits_zero(cli, graph):
 
 def test_status_json_says_the_same_as_one_object(cli, graph):
     body = cli("status", "library", "--json").json
-    assert list(body) == ["uri", "branches", "pending", "unreadable", "last_recovery"]
+    assert list(body) == ["uri", "branches", "loads", "pending", "unreadable", "last_recovery"]
     assert body["branches"][0]["tables"][2] == {
         "table_key": "node:Person",
         "table_version": 3,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from crash_cases import Case, Life
@@ -10,7 +10,7 @@ from crash_checks import Known, Wreck
 from crash_children import DIED_BY, Children
 from crash_world import EFFECTS, build_graph, plan_of
 
-from graph_places import DiskPlace, Home, Place
+from graph_places import DiskPlace, Home, Place, unusual
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.graph import Graph
@@ -82,4 +82,4 @@ class World:
 
 def order_in(home: Home, does: str) -> dict[str, Any]:
     """The part of an order that says what to do to which graph, and how to reach it."""
-    return {"does": does, "path": home.uri, "settings": asdict(home.settings)}
+    return {"does": does, "path": home.uri, "settings": unusual(home.settings)}

@@ -1,4 +1,7 @@
-"""The verbs people use, as things a process can die in; and what a user can see of a graph before and after."""
+"""The verbs people use, as things a process can die in; and what a user can see of a graph before and after.
+
+A case is known by its id in every place; `on_s3` picks those of the short ring there: each point once, each verb once.
+"""
 
 from __future__ import annotations
 
@@ -61,13 +64,42 @@ def _mutate(body: str, branch: str | None = None) -> Callable[[Graph], object]:
 
 @dataclass(frozen=True)
 class Verb:
-    """`points` are where a process may die in it."""
+    """`points` are where a process may die in it; `tables` is how many tables its first commit moves."""
 
     name: str
     act: Callable[[Graph], object]
     points: tuple[str, ...]
+    tables: int
     prepare: Callable[[Graph], object] = _nothing
     branch: str = "main"
+
+
+@dataclass(frozen=True)
+class VerbCase:
+    """A process dies in `verb` when it comes to `point` for the `skip + 1`-th time."""
+
+    verb: Verb
+    point: str
+    skip: int = 0
+
+    @property
+    def id(self) -> str:
+        return f"{self.verb.name}-{self.point}{f'#{self.skip + 1}' if self.skip else ''}"
+
+    @property
+    def lands(self) -> bool:
+        """Whether the verb is done once somebody has opened the graph; otherwise it never happened."""
+        writer, _, window = self.point.rpartition(".")
+        if writer in ("stage", "fork"):
+            return False
+        if writer.startswith("branch_"):
+            # A load onto a new branch has made the branch, and nothing else.
+            return window == "post_manifest" and not self.verb.tables
+        if writer != self.verb.points[0].rpartition(".")[0]:
+            return True  # the rows were committed before their indexes
+        if window == "mid_phase_b":
+            return self.skip == self.verb.tables - 1
+        return window not in ("pre_phase_a", "post_phase_a_pre_phase_b")
 
 
 def _windows(writer: str) -> tuple[str, ...]:
@@ -75,42 +107,72 @@ def _windows(writer: str) -> tuple[str, ...]:
 
 
 _INSERT = 'insert Person { name: "di" } insert Knows { from: "di", to: "ana" }'
+_DELETE = 'delete Person where name = "ana"'
 _FORKS = ("fork.post_create", "stage.files_written")
 _CREATE: Callable[[Graph], object] = lambda graph: graph.branch_create("draft")  # noqa: E731
+
+
+def _create_and_write(graph: Graph) -> None:
+    graph.branch_create("draft")
+    graph.mutate('query q() { insert Person { name: "ed" } }', branch="draft")
+
+
+def _create_again(graph: Graph) -> None:
+    """The name had a life before, so that its tables and forks must start beyond what that one reached."""
+    _create_and_write(graph)
+    graph.branch_delete("draft")
+    graph.branch_create("draft")
+
+
+_MUTATIONS, _LOADS, _INDEXES = _windows("mutation"), _windows("load"), _windows("ensure_indices")
+_OF_CREATE, _OF_DELETE = ("branch_create.post_manifest",), ("branch_delete.pre_manifest", "branch_delete.post_manifest")
+_NEW = {"branch": "draft", "from_branch": "main", "index": False}
 VERBS = {
     v.name: v
     for v in (
-        Verb("insert", _mutate(_INSERT), _windows("mutation")),
-        Verb("update", _mutate("update Person set { age: 8 } where age < 10"), _windows("mutation")),
-        Verb("delete", _mutate('delete Person where name = "ana"'), _windows("mutation")),
-        Verb("append", _load(ROWS, "append"), (*_windows("load"), *_windows("ensure_indices"), "stage.files_written")),
-        Verb("merge", _load(AGAIN, "merge", index=False), _windows("load")),
-        Verb("overwrite", _load(INSTEAD, "overwrite", index=False), _windows("load")),
-        Verb("quarantine", _load(BAD, "append", on_error="quarantine", index=False), _windows("load")),
-        Verb("ensure_indices", lambda graph: graph.ensure_indices(), _windows("ensure_indices"), _mutate(_INSERT)),
+        Verb("insert", _mutate(_INSERT), _MUTATIONS, 2),
+        Verb("update", _mutate("update Person set { age: 8 } where age < 10"), _MUTATIONS, 1),
+        Verb("delete", _mutate(_DELETE), _MUTATIONS, 3),
+        Verb("append", _load(ROWS, "append"), (*_LOADS, *_INDEXES, "stage.files_written"), 4),
+        Verb("merge", _load(AGAIN, "merge", index=False), _LOADS, 4),
+        Verb("overwrite", _load(INSTEAD, "overwrite", index=False), _LOADS, 3),
+        Verb("quarantine", _load(BAD, "append", on_error="quarantine", index=False), _LOADS, 4),
+        Verb("ensure_indices", lambda graph: graph.ensure_indices(), _INDEXES, 2, _mutate(_INSERT)),
+        Verb("first_write", _mutate(_INSERT, "draft"), (*_MUTATIONS, *_FORKS), 2, _CREATE, "draft"),
+        Verb("first_delete", _mutate(_DELETE, "draft"), (*_MUTATIONS, *_FORKS), 3, _create_and_write, "draft"),
+        Verb("first_write_of_a_later_life", _mutate(_INSERT, "draft"), _FORKS, 2, _create_again, "draft"),
+        Verb("load_on_new_branch", _load(ROWS, "append", **_NEW), (*_LOADS, *_FORKS, *_OF_CREATE), 4, branch="draft"),
+        Verb("branch_create", _CREATE, _OF_CREATE, 0, branch="draft"),
         Verb(
-            "first_write",
-            _mutate(_INSERT, "draft"),
-            (*_windows("mutation"), *_FORKS),
-            _CREATE,
-            "draft",
+            "branch_create_from",
+            lambda graph: graph.branch_create_from("draft", "later"),
+            _OF_CREATE,
+            0,
+            _create_and_write,
+            "later",
         ),
-        Verb(
-            "load_on_new_branch",
-            _load(ROWS, "append", branch="draft", from_branch="main", index=False),
-            (*_windows("load"), *_FORKS, "branch_create.post_manifest"),
-            branch="draft",
-        ),
-        Verb("branch_create", _CREATE, ("branch_create.post_manifest",), branch="draft"),
-        Verb(
-            "branch_delete",
-            lambda graph: graph.branch_delete("draft"),
-            ("branch_delete.pre_manifest", "branch_delete.post_manifest"),
-            lambda graph: (_CREATE(graph), _mutate('insert Person { name: "di" }', "draft")(graph)),
-            "draft",
-        ),
+        Verb("branch_delete", lambda graph: graph.branch_delete("draft"), _OF_DELETE, 0, _create_and_write, "draft"),
     )
 }
+
+
+def every_case() -> list[VerbCase]:
+    """Each point of each verb; in the middle of the tables also after the last of them."""
+    cases = [VerbCase(verb, point) for verb in VERBS.values() for point in verb.points]
+    last = [VerbCase(c.verb, c.point, c.verb.tables - 1) for c in cases if "mid_phase_b" in c.point]
+    return [*cases, *(c for c in last if c.skip and c.point == f"{c.verb.points[0].rpartition('.')[0]}.mid_phase_b")]
+
+
+def on_s3(cases: list[VerbCase]) -> set[str]:
+    """The ids of cases that meet every point, and every verb, at least once; the verbs take turns."""
+    points: dict[str, VerbCase] = {}
+    met: dict[str, int] = {}
+    for point in dict.fromkeys(c.point for c in cases):
+        case = min((c for c in cases if c.point == point), key=lambda c: met.get(c.verb.name, 0))
+        points[point] = case
+        met[case.verb.name] = met.get(case.verb.name, 0) + 1
+    others = {c.verb.name: c for c in cases if c.verb.name not in met}
+    return {c.id for c in (*points.values(), *others.values())}
 
 
 def build(uri: str) -> None:

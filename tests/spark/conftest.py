@@ -1,24 +1,14 @@
-"""One Spark session for the whole run; tables are made with Lance itself, so nothing above is needed."""
+"""Tables are made with Lance itself, so nothing above is needed."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
-from omnigraph.pipeline.session import SparkSettings, session
 from omnigraph.pipeline.worker.fragments import FragmentTarget
-
-
-@pytest.fixture(scope="session")
-def spark() -> SparkSession:
-    # Two attempts for a task, so that a retry can be seen. No stop at the end: tests of other directories share
-    # the session, and it ends with the process.
-    return session(SparkSettings(master="local[2,2]", search_path=os.environ["PATH"], shuffle_partitions=2))
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from write_scene import change, people, stored, town
 from omnigraph.commit.plan import LOAD
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.engine.scratch import Scratch
-from omnigraph.engine.write import parted, planning
+from omnigraph.engine.write import parted, staging
+from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations, Upsert
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.planning import plan_changeset
@@ -29,7 +30,7 @@ P = "node:Person"
 def graph(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Graph:
     """A town with people in three fragments; staged from memory, streamed from disk, or matched part by part."""
     if request.param != "few":
-        monkeypatch.setattr(planning, "_FEW_ROWS", -1)
+        monkeypatch.setattr(staging, "_FEW_ROWS", -1)
     if request.param == "in parts":
         monkeypatch.setattr(parted, "_BYTES_PER_ROW", 1 << 40)
     made = town(tmp_path, Settings.resolve(limits_memory_bytes=None if request.param == "few" else 1))
@@ -46,7 +47,9 @@ def histories(graph: Graph) -> dict[str, tuple[int, int]]:
 def commit(graph: Graph, *changes: object) -> RowEffect:
     view = graph.view()
     with Scratch(graph.settings) as scratch:
-        plan = plan_changeset(view, ChangeSet({c.table_key: c for c in changes}), (), LOAD, Annotations(), scratch)
+        plan = plan_changeset(
+            view, ChangeSet({c.table_key: c for c in changes}), (), LOAD, Annotations(), EmbeddedBench(scratch)
+        )
     return commit_plan(graph.context, plan).commit.counts[P]
 
 

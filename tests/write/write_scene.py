@@ -116,7 +116,7 @@ def findings(
     with Scratch(graph.settings) as scratch:
         if merge:
             drop_superseded(Check(graph.view(), changeset, scratch, found))
-        read = validate(graph.view(), changeset, found, scratch)
+        read = validate(Check(graph.view(), changeset, scratch, found))
     stage = found.first_stage()
     told = [] if stage is None else found.listed(stage)
     return [f"{v.position if v.position < 1 << 60 else '-'} {v.reason}: {v.message}" for v in told], read

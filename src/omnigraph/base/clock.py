@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def now_us() -> int:
@@ -18,3 +21,14 @@ def iso_us(us: int) -> str:
 
 def monotonic_ms() -> int:
     return time.monotonic_ns() // 1_000_000
+
+
+def duration(text: str) -> timedelta:
+    """`7d`, `36h`, `90s`, `500ms`; ValueError for anything else, a number without its unit included."""
+    matched = re.fullmatch(r"([0-9]{1,9})\s*(ms|s|m|h|d)", text.strip())
+    if matched is None:
+        raise ValueError("expects a duration, for example 7d")
+    try:
+        return timedelta(milliseconds=int(matched[1]) * _UNIT_MS[matched[2]])
+    except OverflowError:
+        raise ValueError("expects a shorter duration") from None

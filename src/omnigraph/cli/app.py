@@ -7,6 +7,7 @@ import typer
 from omnigraph.cli.command import epilog, root_options
 from omnigraph.cli.commands import (
     branch,
+    cleanup,
     commit,
     export,
     init,
@@ -14,6 +15,7 @@ from omnigraph.cli.commands import (
     load,
     lock,
     mutate,
+    pipeline,
     recovery,
     schema,
     snapshot,
@@ -36,7 +38,8 @@ def _assembled() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
-    for family in (init, load, mutate, branch, snapshot, export, commit, schema, lint, status, recovery, lock, version):
+    reading = (snapshot, export, commit, schema, lint, status)
+    for family in (init, load, pipeline, mutate, branch, *reading, recovery, lock, cleanup, version):
         family.add_to(app)
     return app
 

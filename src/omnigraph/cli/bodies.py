@@ -1,4 +1,4 @@
-"""The JSON shape of commits, recoveries, sidecars and locks, the same wherever they are printed."""
+"""The JSON shape of commits, recoveries, sidecars, loads and locks, the same wherever they are printed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.locks import Holder
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.commit.sidecar import BadSidecar, Sidecar
+    from omnigraph.commit.staging import Heartbeat
     from omnigraph.manifest.lineage import GraphCommit
 
 
@@ -75,6 +76,18 @@ def lock_body(holder: Holder) -> dict[str, Any]:
         "age_s": age_s(holder.since),
         "renewed_at": holder.renewed_at,
         "looks": holder.looks,
+    }
+
+
+def load_body(heartbeat: Heartbeat) -> dict[str, Any]:
+    told = heartbeat.to_json()
+    return {
+        **{name: told[name] for name in ("operation_id", "branch", "actor", "host", "pid", "started_at", "renewed_at")},
+        "branch": heartbeat.branch or "main",
+        "age_s": age_s(told["started_at"]),
+        "renewed_age_s": age_s(told["renewed_at"]),
+        "alive": heartbeat.is_alive(now_us()),
+        "pins": told["pins"],
     }
 
 

@@ -1,4 +1,4 @@
-"""Sidecars, recoveries and locks as one line of text each."""
+"""Sidecars, recoveries, loads and locks as one line of text each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from omnigraph.base.clock import iso_us
-from omnigraph.cli.bodies import age_s
+from omnigraph.cli.bodies import age_s, load_body
 from omnigraph.cli.output import one_line
 from omnigraph.cli.times import age_text
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.locks import Holder
     from omnigraph.commit.recovery.audit import RecoveryRecord
     from omnigraph.commit.sidecar import BadSidecar, Sidecar
+    from omnigraph.commit.staging import Heartbeat
 
 _LOOKS: Mapping[str, str] = {
     "alive": "looks alive",
@@ -45,6 +46,21 @@ def sidecar_line(sidecar: Sidecar) -> str:
         f"tables={','.join(t.table_key for t in sidecar.tables) or '-'}",
     ]
     return one_line(" ".join(words))
+
+
+def load_line(heartbeat: Heartbeat) -> str:
+    told = load_body(heartbeat)
+    if not heartbeat.readable:
+        return one_line(f"load {heartbeat.operation_id} its heartbeat cannot be read; omnigraph cleanup")
+    words = [
+        f"load {heartbeat.operation_id}",
+        f"branch={told['branch']}",
+        f"actor={heartbeat.actor or '-'}",
+        f"process={heartbeat.host}:{heartbeat.pid}",
+        f"age={age_text(told['age_s'] or 0)}",
+        f"renewed {age_text(told['renewed_age_s'] or 0)} ago",
+    ]
+    return one_line(" ".join(words) + ("" if told["alive"] else ", looks dead; omnigraph cleanup"))
 
 
 def unreadable_line(error: BadSidecar) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from omnigraph.base.clock import duration
 from omnigraph.base.errors import BadRequest
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
@@ -28,6 +29,14 @@ def time_us(text: str) -> int:
     except ValueError:
         raise BadRequest(f"'{text}' is not a time", _HINT) from None
     return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def duration_of(text: str) -> timedelta:
+    """A duration as users write it."""
+    try:
+        return duration(text)
+    except ValueError:
+        raise BadRequest(f"'{text}' is not a duration", "Use a number and a unit: 30d, 36h, 15m, 90s.") from None
 
 
 def age_text(seconds: float) -> str:

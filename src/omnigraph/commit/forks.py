@@ -46,18 +46,27 @@ def _refuse_moved_on(state: BranchState, entries: dict[str, SubTableEntry]) -> N
 
 def _fork(ctx: CommitContext, branch: str, table_key: str, entry: SubTableEntry) -> Table:
     main, fork = ctx.ref(entry.location, None), ctx.ref(entry.location, branch)
-    known = read_branch(main, branch)
-    if known is None:
-        above = max(remove_leftovers(fork), fence_of(ctx.objects, branch).get(entry.location, 0))
+    fenced = fence_of(ctx.objects, branch).get(entry.location, 0)
+    if read_branch(main, branch) is None:
+        above = max(remove_leftovers(fork), fenced)
         made = fork_branch_from_state(main, entry.table_branch, branch, entry.table_version)
         reach("fork.post_create")
         return raise_above(fork, above + 1) if above else made
-    if (known.parent_branch, known.parent_version) == (entry.table_branch, entry.table_version):
+    if is_usable(ctx, branch, entry):
         head = newest_number(fork)
-        above_fork = [read_slot(fork, v) for v in range(entry.table_version + 1, head + 1)]
-        if all(s is not None and s.operation == "Restore" and s.operation_id is None for s in above_fork):
-            return open_table(fork, head, table_key)
+        # Its maker may have died before it raised it.
+        return raise_above(fork, fenced + 1) if fenced and head <= fenced + 1 else open_table(fork, head, table_key)
     raise Conflict(
         f"stale fork of '{branch}' on {table_key}; run omnigraph cleanup",
         "Nothing was written. An earlier branch of this name left it behind.",
     )
+
+
+def is_usable(ctx: CommitContext, branch: str, entry: SubTableEntry) -> bool:
+    """Whether a fork the branch does not record was left by a crash before its first commit, where it is wanted."""
+    fork = ctx.ref(entry.location, branch)
+    known = read_branch(fork.main, branch)
+    if known is None or (known.parent_branch, known.parent_version) != (entry.table_branch, entry.table_version):
+        return False
+    above_fork = [read_slot(fork, v) for v in range(entry.table_version + 1, newest_number(fork) + 1)]
+    return all(s is not None and s.operation == "Restore" and s.operation_id is None for s in above_fork)

@@ -8,6 +8,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
 from omnigraph.commit.recovery.audit import RecoveryRecord, recorded
 from omnigraph.commit.sidecar import BadSidecar, Sidecar, readable_sidecars
+from omnigraph.commit.staging import Heartbeat, list_heartbeats
 from omnigraph.manifest import layout
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.projections import projected_ids
@@ -47,6 +48,8 @@ class GraphStatus:
     pending: tuple[Sidecar, ...]
     last_recovery: RecoveryRecord | None
     unreadable: tuple[BadSidecar, ...] = ()
+    loads: tuple[Heartbeat, ...] = ()
+    """Bulk loads that are staging, and those that died while they were."""
 
 
 def read_locks(ctx: CommitContext) -> tuple[Holder, ...]:
@@ -82,7 +85,8 @@ def read_status(ctx: CommitContext) -> GraphStatus:
     branches = tuple(_branch(ctx, branch_name(label)) for label in visible_branches(ctx.manifest))
     done = recorded(ctx.root)
     pending, unreadable = readable_sidecars(ctx.objects)
-    return GraphStatus(ctx.root.uri, branches, tuple(pending), done[0] if done else None, tuple(unreadable))
+    last = done[0] if done else None
+    return GraphStatus(ctx.root.uri, branches, tuple(pending), last, tuple(unreadable), tuple(list_heartbeats(ctx)))
 
 
 def _branch(ctx: CommitContext, branch: str | None) -> BranchStatus:

@@ -14,6 +14,7 @@ RECOVERIES = "_graph_commit_recoveries.lance"
 RECOVERY_DIR = "__recovery"
 LOCK_DIR = "__locks"
 FENCE_DIR = "__fences"
+STAGING_DIR = "__staging"
 BRANCH_CONTROL_LOCK = "__branch_control__"
 INIT_CLAIM = "__init_claim.json"
 SCHEMA_LOCK_BRANCH = "__schema_apply_lock__"
@@ -30,6 +31,15 @@ def table_location(kind: str, name: str, incarnation: int | None = None) -> str:
 
 def sidecar_key(operation_id: str) -> str:
     return f"{RECOVERY_DIR}/{operation_id}.json"
+
+
+def heartbeat_key(operation_id: str) -> str:
+    return f"{STAGING_DIR}/{operation_id}.json"
+
+
+def staging_folder(operation_id: str) -> str:
+    """Where a load keeps files of its own while it stages."""
+    return f"{STAGING_DIR}/{operation_id}"
 
 
 def fence_key(branch: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 BASE64 = "base64:"
 # No managed content may begin like this, so bytes and references share one column without a doubt which is which.
-_EXTERNAL = b"\x00omnigraph:external:\x00"
+EXTERNAL_MARKER = b"\x00omnigraph:external:\x00"
 
 
 class BadBlob(ValueError):
@@ -23,7 +23,7 @@ def blob_of(value: str | bytes, allowed_prefixes: Sequence[str]) -> bytes:
         if not value.startswith(tuple(allowed_prefixes)):
             raise BadBlob("external blob URI is not allowed")
         try:
-            return _EXTERNAL + value.encode()
+            return EXTERNAL_MARKER + value.encode()
         except UnicodeEncodeError:
             raise BadBlob("external blob URI is not valid Unicode") from None
     if isinstance(value, str):
@@ -31,14 +31,14 @@ def blob_of(value: str | bytes, allowed_prefixes: Sequence[str]) -> bytes:
             value = binascii.a2b_base64(value[len(BASE64) :], strict_mode=True)
         except (binascii.Error, ValueError):
             raise BadBlob("content after 'base64:' is not valid base64") from None
-    if value.startswith(_EXTERNAL):
+    if value.startswith(EXTERNAL_MARKER):
         raise BadBlob("content begins with the marker of external blobs")
     return value
 
 
 def external_uri(stored: bytes) -> str | None:
     """The URI a stored value stands for; None if it is the content itself."""
-    return stored[len(_EXTERNAL) :].decode() if stored.startswith(_EXTERNAL) else None
+    return stored[len(EXTERNAL_MARKER) :].decode() if stored.startswith(EXTERNAL_MARKER) else None
 
 
 def blob_text(stored: bytes) -> str:

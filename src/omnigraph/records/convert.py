@@ -8,6 +8,7 @@ Holds for every conversion:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -224,7 +225,7 @@ def _vectors(type_: PropertyType, values: Values) -> Converted:
     bad, values = _non_arrays(values)
     numbers = _numbers(values, type_.dimension)
     if numbers is None:
-        worse = [i for i, v in enumerate(values) if v is not None and _numbers([v], type_.dimension) is None]
+        worse = _bad_vectors(values, type_.dimension)
         values = _without(values, worse)
         numbers, bad = _numbers(values, type_.dimension), _merged(bad, worse)
         assert numbers is not None
@@ -248,9 +249,26 @@ def _numbers(values: Values, dimension: int) -> np.ndarray[Any, Any] | None:
         wide = np.fromiter(chain.from_iterable(vectors), np.float64, len(vectors) * dimension)
     except OverflowError:
         return None
-    with np.errstate(over="ignore"):
-        narrow = wide.astype(np.float32)
+    narrow = _narrowed(wide)
     return narrow if np.isfinite(narrow).all() else None
+
+
+def _narrowed(wide: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    with np.errstate(over="ignore"):
+        return wide.astype(np.float32)
+
+
+def _bad_vectors(values: Values, dimension: int) -> list[int]:
+    """The rows whose vector has another length or holds something that is no finite number."""
+    sized = [i for i, value in enumerate(values) if value is not None and len(value) == dimension]
+    items: list[Any] = list(chain.from_iterable(values[i] for i in sized))
+    if not {int, float}.issuperset(map(type, items)):
+        items = [item if type(item) is float or type(item) is int else math.inf for item in items]
+    numbers, _ = _as_floats(items)
+    wide = np.array(numbers, np.float64)  # what is too great for a float is None, which becomes NaN
+    finite = np.isfinite(_narrowed(wide)).reshape(-1, dimension).all(axis=1)
+    good = set(np.asarray(sized, np.int64)[finite].tolist())
+    return [i for i, value in enumerate(values) if value is not None and i not in good]
 
 
 def _blobs(values: Values, allowed_prefixes: Sequence[str]) -> Converted:

@@ -9,9 +9,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from omnigraph.records.explain import Fault
 from omnigraph.records.violations import Findings, Stage, Violation
+
+# The text of a row, for a rejects file.
+RAW = pa.schema([pa.field("position", pa.int64()), pa.field("raw", pa.binary())])
 
 
 @dataclass(frozen=True)

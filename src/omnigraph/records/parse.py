@@ -80,10 +80,10 @@ class _Repeats:
     def check(self, types: Sequence[str | None], rows: list[int], records: list[Record]) -> None:
         if not rows:
             return
-        placed = zip(rows, types, records, self._written[rows].tolist(), strict=True)
-        found = [(row, told) for row, told, record, written in placed if _has_repeats(record, written)]
-        lines = [self._lines[row] for row, _ in found]
-        types, rows = [told for _, told in found], [row for row, _ in found]
+        written = self._written[rows]
+        found = np.flatnonzero(parsed_members(records, written) != written).tolist()
+        types, rows = [types[k] for k in found], [rows[k] for k in found]
+        lines = [self._lines[row] for row in rows]
         self._faults.add(Stage.PARSE, types, None, rows, lambda k: _repeated(lines[k]))
 
 
@@ -282,13 +282,6 @@ def _unknown_field(table: TableType, name: str) -> Fault:
 def _meant(name: str, candidates: Iterable[str]) -> str:
     meant = nearest_name(name, candidates)
     return f"; did you mean '{meant}'?" if meant is not None else ""
-
-
-def _has_repeats(record: Record, written: int) -> bool:
-    data = record.get("data")
-    if type(data) is dict and written == len(record) + len(data):
-        return False
-    return written != parsed_members(record)
 
 
 def _repeated(line: bytes) -> Fault:

@@ -28,7 +28,7 @@ STDIN = "-"
 STDIN_NAME = "<stdin>"
 
 _NAMES = (".jsonl", ".ndjson", ".json")
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _MAGICS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _REJECTS = ".rejects.jsonl"
 _BOM = b"\xef\xbb\xbf"
@@ -46,7 +46,9 @@ class Source:
     number: int
     name: str
     path: str | None = None
-    stream: BinaryIO | None = field(default=None, compare=False)
+    stream: Any = field(default=None, compare=False)
+    lines_before: int = 0
+    """How many lines of the input come before the stream, which is then a piece from its middle."""
 
 
 @dataclass(frozen=True)
@@ -108,21 +110,21 @@ def _expanded(given: str) -> list[str]:
             return [given]
         entries = sorted(os.scandir(given), key=lambda entry: entry.name)
     except OSError as error:
-        _refuse(given, error)
+        refuse_input(given, error)
     files = [entry.path for entry in entries if _is_input(entry.name) and entry.is_file()]
     if not files:
-        hint = f"Files are taken by name: {', '.join(_NAMES)}, each also with {' or '.join(_COMPRESSIONS)}."
+        hint = f"Files are taken by name: {', '.join(_NAMES)}, each also with {' or '.join(COMPRESSIONS)}."
         raise BadRequest(f"directory '{given}' holds no input file", hint)
     return files
 
 
 def _is_input(name: str) -> bool:
     """Hidden files, and the rows an earlier load set aside, are no inputs."""
-    plain = next((name.removesuffix(end) for end in _COMPRESSIONS if name.endswith(end)), name)
+    plain = next((name.removesuffix(end) for end in COMPRESSIONS if name.endswith(end)), name)
     return plain.endswith(_NAMES) and not name.startswith((".", "_")) and not plain.endswith(_REJECTS)
 
 
-def _refuse(name: str, error: OSError) -> NoReturn:
+def refuse_input(name: str, error: OSError) -> NoReturn:
     if isinstance(error, FileNotFoundError):
         raise NotFound(f"input '{name}' not found", "Check the path; it is relative to the current directory.")
     if isinstance(error, IsADirectoryError):
@@ -132,7 +134,7 @@ def _refuse(name: str, error: OSError) -> NoReturn:
     raise BadRequest(f"input '{name}' cannot be read: {error.strerror or error}", "Nothing was written.")
 
 
-def _open(source: Source) -> BinaryIO:
+def _open(source: Source) -> Any:
     """The stored bytes of an input; the one place that knows where inputs lie."""
     if source.stream is not None:
         return source.stream
@@ -147,8 +149,8 @@ class _LineReader:
     def __init__(self, source: Source, line_bytes_max: int) -> None:
         self._source = source
         self._max = line_bytes_max
-        self._compression = _COMPRESSIONS.get(Path(source.path).suffix) if source.path else None
-        self._lines_read = 0
+        self._compression = COMPRESSIONS.get(Path(source.path).suffix) if source.path else None
+        self._lines_read = source.lines_before
         self._parts: list[bytes] = []
         self._prefix = b""
         self._size = 0
@@ -156,7 +158,7 @@ class _LineReader:
             self._stored = _open(source)
             self._head = _first_bytes(self._stored, 4)
         except OSError as error:
-            _refuse(source.name, error)
+            refuse_input(source.name, error)
         self._refuse_disguise()
         joined = _Rejoined(self._head, self._stored)
         self._unpacked = joined if self._compression is None else _unpacking(joined, self._compression)
@@ -166,12 +168,14 @@ class _LineReader:
             self._stored.close()
 
     def _refuse_disguise(self) -> None:
+        if self._source.lines_before:
+            return
         actual = next((kind for magic, kind in _MAGICS.items() if self._head.startswith(magic)), None)
         if actual == self._compression or (not self._head and self._compression is None):
             return
         name = self._source.name
         if actual is not None:
-            ending = next(end for end, kind in _COMPRESSIONS.items() if kind == actual)
+            ending = next(end for end, kind in COMPRESSIONS.items() if kind == actual)
             raise BadRequest(f"input '{name}' is {actual}-compressed", f"Let its name end in {ending}, or unpack it.")
         raise BadRequest(f"input '{name}' is not {self._compression}-compressed", "Its name says so; rename the file.")
 
@@ -201,6 +205,8 @@ class _LineReader:
 
     def _first_chunk(self) -> bytes:
         chunk = self._read()
+        if self._source.lines_before:
+            return chunk
         while 0 < len(chunk) < len(_BOM) and (more := self._read()):
             chunk += more
         return chunk.removeprefix(_BOM) or (self._read() if chunk else b"")

@@ -126,6 +126,11 @@ class Findings:
         kept = sorted([*self._kept.get(stage, ()), *violations], key=Violation.order)
         self._kept[stage] = kept[: self.listed_max]
 
+    def recount(self, stage: Stage, count: int) -> None:
+        """Say how many there really are, where only the first were added."""
+        if count:
+            self._counts[stage] = count
+
     def merge(self, other: Findings) -> None:
         """Take over what was found elsewhere, for example by another process."""
         for stage, count in other._counts.items():

@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,6 +29,15 @@ class Stored:
     etag: str
 
 
+@dataclass(frozen=True)
+class FoundFile:
+    """A file below the root as a listing tells of it; the time is the store's."""
+
+    key: str
+    size: int
+    modified_us: int
+
+
 class ObjectStore(Protocol):
     """What the commit protocol needs of a place that keeps small objects."""
 
@@ -40,6 +49,8 @@ class ObjectStore(Protocol):
     def delete(self, key: str) -> None: ...
     def list(self, prefix: str, limit: int | None = None) -> list[str]: ...
     def remove_tree(self, prefix: str) -> None: ...
+    def walk(self, prefix: str) -> Iterator[FoundFile]: ...
+    def delete_files(self, keys: Sequence[str]) -> None: ...
 
 
 def own_etag(objects: ObjectStore, key: str, data: bytes) -> str | None:
@@ -123,6 +134,24 @@ class LocalObjectStore:
             else:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
+
+    def walk(self, prefix: str) -> Iterator[FoundFile]:
+        """Every file below `prefix`, at any depth, temporary ones included; files that go meanwhile are left out."""
+        with translated(f"list {prefix}"):
+            for folder, _, names in os.walk(self._path(prefix)):
+                for name in names:
+                    path = os.path.join(folder, name)
+                    try:
+                        stat = os.lstat(path)
+                    except FileNotFoundError:
+                        continue
+                    yield FoundFile(os.path.relpath(path, self.root), stat.st_size, stat.st_mtime_ns // 1000)
+
+    def delete_files(self, keys: Sequence[str]) -> None:
+        """Remove files that nobody rewrites; one that is gone already is fine."""
+        for key in keys:
+            with translated(f"delete {key}"), suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(self._path(key))
 
     @contextmanager
     def _written(self, key: str, data: bytes) -> Iterator[str]:

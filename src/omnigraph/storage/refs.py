@@ -12,6 +12,7 @@ import orjson
 from omnigraph.base.errors import Conflict, NotFound
 from omnigraph.storage.durable import sync_name, sync_place, sync_version
 from omnigraph.storage.failures import translated
+from omnigraph.storage.files import lies_inside, owner_of
 from omnigraph.storage.tables import Table, TableRef, newest_number, open_table
 
 INCARNATION = "omnigraph.incarnation"
@@ -73,6 +74,12 @@ def fork_branch_from_state(ref: TableRef, source_branch: str | None, target_bran
 
 def delete_branch(ref: TableRef, name: str) -> None:
     """Its reference goes first, so a branch that is half deleted is in no list."""
+    around = [n for n in list_branches(ref) if lies_inside(name, n)]
+    if around:
+        raise Conflict(
+            f"the files of branch '{name}' of {ref.location} lie inside those of branch '{around[0]}'",
+            "Nothing was deleted. Delete the other branch first.",
+        )
     with translated(f"delete branch {name} of {ref.location}"):
         try:
             open_table(ref.main, None).dataset.branches.delete(name)
@@ -82,11 +89,22 @@ def delete_branch(ref: TableRef, name: str) -> None:
 
 
 def remove_leftovers(ref: TableRef) -> int:
-    """Remove what lies where a branch without a reference would be; the newest version number found there, or 0."""
+    """Remove what lies where a branch without a reference would be; the newest version number found there, or 0.
+
+    The folder of `team` is also the way to that of `team/x`: what belongs to another branch stays.
+    """
     assert ref.branch is not None
     newest = newest_number(ref)
-    if newest:
+    if not newest:
+        return 0
+    related = [n for n in list_branches(ref) if n.startswith(f"{ref.branch}/") or ref.branch.startswith(f"{n}/")]
+    if not related:
         ref.root.objects.remove_tree(ref.path)
+        return newest
+    names = [*related, ref.branch]
+    found = [file.key for file in ref.root.objects.walk(ref.path)]
+    mine = [key for key in found if owner_of(key.removeprefix(f"{ref.location}/"), names)[0] == ref.branch]
+    ref.root.objects.delete_files(mine)
     return newest
 
 

@@ -6,10 +6,10 @@ read the object back and compare; nothing here guesses.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import obstore
@@ -25,10 +25,11 @@ from obstore.store import S3Store
 
 from omnigraph.base.errors import OmniError, Unavailable
 from omnigraph.base.ids import new_ulid
-from omnigraph.storage.objects import Stored, own_etag
+from omnigraph.storage.objects import FoundFile, Stored, own_etag
 from omnigraph.storage.uri import split_s3
 
 _PROBE_DIR = "__probe"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,23 @@ class S3ObjectStore:
                 self._store.delete(keys)
             self.delete(prefix)
 
+    def walk(self, prefix: str) -> Iterator[FoundFile]:
+        """Every object below `prefix`, at any depth; its time has the store's own resolution, a second on most."""
+        with _translated(f"list {prefix}", self._uri):
+            for batch in obstore.list(self._store, prefix):
+                for o in batch:
+                    modified_us = (o["last_modified"] - _EPOCH) // timedelta(microseconds=1)
+                    yield FoundFile(str(o["path"]), int(o["size"]), modified_us)
+
+    def delete_files(self, keys: Sequence[str]) -> None:
+        with _translated("delete files", self._uri):
+            try:
+                if keys:
+                    self._store.delete(list(keys))
+            except (FileNotFoundError, NotFoundError):
+                for key in keys:
+                    self.delete(key)
+
     def probe(self) -> None:
         """Make sure that the store has conditional puts; leaves no object behind."""
         key = f"{_PROBE_DIR}/{new_ulid()}"
@@ -201,3 +219,7 @@ def _translated(what: str, uri: str) -> Iterator[None]:
         raise Unavailable(
             f"could not {what} in '{uri}': {first}", "The store did not answer as it should; try again.", what="store"
         ) from error
+
+
+store_failures = _translated
+"""For those who read other objects of the same store."""

@@ -18,12 +18,12 @@ from typing import Any, TypeAlias
 import lance
 import numpy as np
 import pyarrow as pa
-from lance.fragment import RowIdSequence, write_fragments
+from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
 from omnigraph.base.errors import KeyConflict
 from omnigraph.storage.failures import translated
-from omnigraph.storage.fragments import read_fragment_messages
+from omnigraph.storage.fragments import Thinned, continue_rows, read_fragment_messages
 from omnigraph.storage.tables import Addresses, Table, TableRef
 
 OPERATION_ID = "omnigraph.operation_id"
@@ -106,6 +106,23 @@ def stage_fragments(table: Table, messages: Sequence[str], rows: int, stamp: Sta
     return _staged(table, stamp, _OP.Append(fragments), table.count_rows() + rows, inserts=rows)
 
 
+def stage_overwrite_fragments(
+    table: Table, schema: pa.Schema, messages: Sequence[str], rows: int, stamp: Stamp
+) -> StagedWrite:
+    """Replace everything by fragments that were written elsewhere."""
+    fragments, before = read_fragment_messages(list(messages)), table.count_rows()
+    return _staged(table, stamp, _OP.Overwrite(schema, fragments), rows, inserts=rows, deletes=before)
+
+
+def stage_update_fragments(
+    table: Table, messages: Sequence[str], thinned: Sequence[Thinned], updates: int, inserts: int, stamp: Stamp
+) -> StagedWrite:
+    """Upserts whose rows and deletions were written elsewhere."""
+    gone = [one.fragment_id for one in thinned if one.message is None]
+    left = read_fragment_messages([one.message for one in thinned if one.message is not None])
+    return _staged_update(table, gone, left, read_fragment_messages(list(messages)), stamp, inserts, updates, 0)
+
+
 def stage_upsert(table: Table, rows: pa.Table, stamp: Stamp) -> StagedWrite:
     """Replace the rows whose id is stored, insert the others."""
     return stage_rows(table, rows, (), stamp)
@@ -155,7 +172,7 @@ def stage_replacement(table: Table, schema: pa.Schema, found: Replacement, stamp
     with translated(f"write {stamp.table_key}"):
         gone, thinned = _thinned(table, _by_fragment(found.removed))
         fresh = list(write_fragments(rows, table.dataset, mode="append")) if found.updates + found.inserts else []
-        _continue_rows(fresh, found.row_ids)
+        continue_rows(fresh, found.row_ids)
     return _staged_update(table, gone, thinned, fresh, stamp, found.inserts, found.updates, found.deletes)
 
 
@@ -174,19 +191,6 @@ def _by_fragment(addresses: Iterable[Numbers]) -> Iterator[tuple[int, list[int]]
         yield fragment, np.concatenate(offsets).tolist()
 
 
-def _continue_rows(fragments: list[Any], row_ids: Iterable[Numbers]) -> None:
-    """Give the leading rows of the fragments the ids of the rows they replace."""
-    parts, left = iter(row_ids), np.array([], np.uint64)
-    for fragment in fragments:
-        mine = [left]
-        while sum(map(len, mine)) < fragment.physical_rows and (part := next(parts, None)) is not None:
-            mine.append(part)
-        whole = np.concatenate(mine)
-        taken, left = whole[: fragment.physical_rows], whole[fragment.physical_rows :]
-        if len(taken):
-            fragment.row_id_meta = RowIdSequence(taken).to_inline_metadata()
-
-
 def _stage_removal(
     table: Table,
     new_rows: pa.Table | None,
@@ -203,7 +207,7 @@ def _stage_removal(
     with translated(f"write {stamp.table_key}"):
         gone, thinned = _thinned(table, sorted(offsets.items()))
         fresh = list(write_fragments(new_rows, table.dataset, mode="append")) if new_rows else []
-        _continue_rows(fresh, [np.array(kept_row_ids, np.uint64)])
+        continue_rows(fresh, [np.array(kept_row_ids, np.uint64)])
     return _staged_update(table, gone, thinned, fresh, stamp, len(inserted), len(kept_row_ids), deletes)
 
 

@@ -90,12 +90,12 @@ def _load(
     if run.format == JSON:
         put_json({**done.to_json(), "uri": place})
     else:
-        _put_text(place, done)
+        put_loaded(place, done)
     for warning in done.warnings:
         say(warning, label="warning", style="bold yellow")
 
 
-def _put_text(place: str, done: LoadResult) -> None:
+def put_loaded(place: str, done: LoadResult) -> None:
     if done.branch_created:
         put_line(f"branch {done.branch} created from {done.base_branch}")
     nodes, edges = _counted(done.nodes, "node"), _counted(done.edges, "edge")

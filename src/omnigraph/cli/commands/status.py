@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from omnigraph.cli.bodies import lock_body, recovery_body, sidecar_body, unreadable_body
+from omnigraph.cli.bodies import load_body, lock_body, recovery_body, sidecar_body, unreadable_body
 from omnigraph.cli.command import Run, UriArgument, command
 from omnigraph.cli.formats import JSON
-from omnigraph.cli.lines import lock_text, record_line, sidecar_line, unreadable_line
+from omnigraph.cli.lines import load_line, lock_text, record_line, sidecar_line, unreadable_line
 from omnigraph.cli.output import one_line, put_json, put_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _status(run: Run, uri: UriArgument = None) -> None:
-    """Show branches, locks, tables, and what waits for recovery."""
+    """Show branches, locks, tables, loads and what is pending."""
     status = run.read(uri).status()
     if run.format == JSON:
         put_json(_body(status))
@@ -37,6 +37,8 @@ def _lines(status: GraphStatus) -> Iterator[str]:
     yield f"graph: {one_line(status.uri)}"
     for branch in status.branches:
         yield from _branch_lines(branch)
+    for load in status.loads:
+        yield load_line(load)
     for error in status.unreadable:
         yield unreadable_line(error)
     for sidecar in status.pending:
@@ -67,6 +69,7 @@ def _body(status: GraphStatus) -> dict[str, Any]:
     return {
         "uri": status.uri,
         "branches": [_branch_body(b) for b in status.branches],
+        "loads": [load_body(h) for h in status.loads],
         "pending": [sidecar_body(s) for s in status.pending],
         "unreadable": [unreadable_body(e) for e in status.unreadable],
         "last_recovery": recovery_body(status.last_recovery) if status.last_recovery else None,

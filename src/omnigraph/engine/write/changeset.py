@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from omnigraph.engine.write.spool import RowSpool
+from omnigraph.engine.write.spool import Rows
 
 _NO_IDS = pa.array([], pa.string())
 
@@ -21,7 +21,7 @@ class TableChange:
     """
 
     table_key: str
-    rows: RowSpool | None = None
+    rows: Rows | None = None
     delete_ids: pa.Array = field(default_factory=lambda: _NO_IDS)
     replaces_all: bool = False
     strict_insert: bool = False

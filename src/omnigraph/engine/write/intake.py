@@ -5,7 +5,7 @@ Holds for every Intake: a row is in the spool of its table, or among the rejects
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.engine.scratch import Scratch
-from omnigraph.engine.write.quarantine import RAW, Rejects
-from omnigraph.engine.write.spool import RowSpool
+from omnigraph.engine.write.quarantine import Rejects
+from omnigraph.engine.write.spool import Rows, RowSpool
 from omnigraph.records.decode import POSITION, Decoder
+from omnigraph.records.faults import RAW
 from omnigraph.records.sources import LineBatch, Source, read_batches
 from omnigraph.records.violations import Findings, Stage
 from omnigraph.settings import Settings
@@ -31,16 +32,26 @@ class Intake:
     catalog: Catalog
     files: tuple[str, ...]
     findings: Findings
-    rows: dict[str, RowSpool] = field(default_factory=dict)
+    rows: Mapping[str, Rows] = field(default_factory=dict)
     rejects: Rejects | None = None
 
-    def take(self, table_key: str, batch: pa.RecordBatch, scratch: Scratch) -> None:
-        found = self.findings.first_stage()
-        if self.rejects is None and found is not None and found < Stage.IDS:
+
+class SpooledIntake:
+    """An Intake in the making, in the spools of this process."""
+
+    def __init__(self, intake: Intake, scratch: Scratch) -> None:
+        self._intake = intake
+        self._scratch = scratch
+        self._spools: dict[str, RowSpool] = {}
+        intake.rows = self._spools
+
+    def take(self, table_key: str, batch: pa.RecordBatch) -> None:
+        found = self._intake.findings.first_stage()
+        if self._intake.rejects is None and found is not None and found < Stage.IDS:
             return  # The load has failed; what is left is only counted.
-        if table_key not in self.rows:
-            self.rows[table_key] = RowSpool(batch.schema, scratch)
-        self.rows[table_key].append(batch)
+        if table_key not in self._spools:
+            self._spools[table_key] = RowSpool(batch.schema, self._scratch)
+        self._spools[table_key].append(batch)
 
 
 def read_files(
@@ -57,6 +68,7 @@ def read_files(
     # Rejected rows go aside one by one; only a load that fails on them needs them listed.
     findings = Findings(max_errors)
     intake = Intake(catalog, files, findings, rejects=rejects)
+    spools = SpooledIntake(intake, scratch)
     decoder = Decoder(
         catalog,
         max_line_bytes=settings.load_max_line_bytes,
@@ -70,7 +82,7 @@ def read_files(
         if rejects is not None:
             rejects.keep_raw(_raw(lines))
         for table_key, batch in decoder.decode(lines, findings if rejects is None else Findings(0)).items():
-            intake.take(table_key, batch, scratch)
+            spools.take(table_key, batch)
         seen += len(lines.lines) + len(lines.oversized)
         progress("read", seen)
     return intake

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from omnigraph.base.errors import BadRequest, Conflict, OmniError
+from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import LOAD, Receipt, WritePlan
+from omnigraph.commit.staging import StagingBeat
 from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
+from omnigraph.engine.write.bench import Bench, EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.ensure_indices import ensure_indices
@@ -26,7 +29,6 @@ from omnigraph.engine.write.planning import plan_changeset
 from omnigraph.engine.write.quarantine import Rejects, WrittenRejects, refuse_present
 from omnigraph.engine.write.retry import Attempt, commit_with_retries
 from omnigraph.engine.write.validate.cardinality import check_cardinality
-from omnigraph.engine.write.validate.check import Check
 from omnigraph.engine.write.validate.endpoints import check_endpoints
 from omnigraph.engine.write.validate.ids import check_ids, drop_superseded
 from omnigraph.engine.write.validate.stages import check_all_values, refusal, validate
@@ -106,7 +108,7 @@ class LoadResult:
 
 
 @dataclass
-class _Run:
+class LoadRun:
     """One load from the first row to the commit."""
 
     ctx: CommitContext
@@ -114,9 +116,11 @@ class _Run:
     options: LoadOptions
     notes: Annotations
     progress: Progress
-    scratch: Scratch
+    bench: Bench
     intake: Intake
     rejects_path: str | None = None
+    operation_id: str = field(default_factory=new_ulid)
+    beat: StagingBeat | None = None
     duplicates_merged: int = 0
     changes: ChangeSet = field(default_factory=ChangeSet)
     written: WrittenRejects | None = None
@@ -126,7 +130,7 @@ class _Run:
         self.changes = self._changes()
         self.progress("check", 0)
         view = self.open_view()
-        check = Check(view, self.changes, self.scratch, self.intake.findings)
+        check = self.bench.check(view, self.changes, self.intake.findings)
         self.duplicates_merged = drop_superseded(check)
         base = dict(self.changes.tables)
         retries = self.ctx.settings.write_retries if self.options.retries is None else self.options.retries
@@ -172,7 +176,7 @@ class _Run:
         findings = Findings(self.intake.findings.listed_max)
         findings.merge(self.intake.findings)
         if self.intake.rejects is None:
-            read = validate(attempt.view, self.changes, findings, self.scratch)
+            read = validate(self.bench.check(attempt.view, self.changes, findings))
             self._raise_refusal(findings)
         else:
             read = self._prepare_without_bad(attempt, findings, self.intake.rejects.attempt())
@@ -180,10 +184,12 @@ class _Run:
         # A type of which no row is left was not touched: leaving bad rows out never empties a table.
         self.changes.tables = {key: change for key, change in self.changes.tables.items() if change.row_count}
         view = attempt.writable(self.changes.tables)
-        return plan_changeset(view, self.changes, read, LOAD, self.notes, self.scratch)
+        if self.beat is not None:
+            self.beat.pin(view)
+        return plan_changeset(view, self.changes, read, LOAD, self.notes, self.bench, self.operation_id)
 
     def _prepare_without_bad(self, attempt: Attempt, findings: Findings, rejects: Rejects) -> frozenset[str]:
-        check = Check(attempt.view, self.changes, self.scratch, findings, rejects)
+        check = self.bench.check(attempt.view, self.changes, findings, rejects)
         for stage in (check_ids, check_all_values):
             stage(check)
             rejects.drop(self.changes)
@@ -223,6 +229,7 @@ class _Run:
             rejected=self.written.rows if self.written is not None else 0,
             operation_id=receipt.operation_id,
             commit=receipt.graph_commit_id,
+            engine=self.bench.engine,
             rejects_file=kept,
             warnings=warnings,
         )
@@ -237,14 +244,15 @@ def load_files(
     progress: Progress | None = None,
 ) -> LoadResult:
     """Load NDJSON files, directories of them, or standard input (`-`)."""
-    tell = progress or _quiet
+    tell = progress or quiet
     view = open_view()
     sources = find_sources(inputs)
-    path = _rejects_path(options, str(inputs[0]) if inputs else None)
+    path = rejects_path_of(options, str(inputs[0]) if inputs else None)
     with Scratch(ctx.settings) as scratch:
         limit = options.max_errors or ctx.settings.load_max_errors
         intake = read_files(sources, view.catalog, ctx.settings, scratch, limit, options.quarantines, tell)
-        return _Run(ctx, open_view, options, notes, tell, scratch, intake, path).commit()
+        bench = EmbeddedBench(scratch)
+        return LoadRun(ctx, open_view, options, notes, tell, bench, intake, path).commit()
 
 
 def load_tables(
@@ -256,13 +264,14 @@ def load_tables(
     progress: Progress | None = None,
 ) -> LoadResult:
     """Load Arrow, pandas or polars frames by type name."""
-    tell = progress or _quiet
+    tell = progress or quiet
     view = open_view()
-    path = _rejects_path(options, None)
+    path = rejects_path_of(options, None)
     with Scratch(ctx.settings) as scratch:
         limit = options.max_errors or ctx.settings.load_max_errors
         intake = read_frames(frames, view.catalog, ctx.settings, scratch, limit, options.quarantines, tell)
-        return _Run(ctx, open_view, options, notes, tell, scratch, intake, path).commit()
+        bench = EmbeddedBench(scratch)
+        return LoadRun(ctx, open_view, options, notes, tell, bench, intake, path).commit()
 
 
 def indexed(ctx: CommitContext, open_view: Callable[[], View], done: LoadResult, actor: str | None) -> LoadResult:
@@ -276,7 +285,7 @@ def indexed(ctx: CommitContext, open_view: Callable[[], View], done: LoadResult,
     return replace(done, index_commit=built.commit)
 
 
-def _rejects_path(options: LoadOptions, first_input: str | None) -> str | None:
+def rejects_path_of(options: LoadOptions, first_input: str | None) -> str | None:
     if not options.quarantines:
         return None
     if options.rejects is None and first_input in (None, STDIN):
@@ -286,5 +295,5 @@ def _rejects_path(options: LoadOptions, first_input: str | None) -> str | None:
     return path
 
 
-def _quiet(_stage: str, _rows: int) -> None:
+def quiet(_stage: str, _rows: int) -> None:
     return None

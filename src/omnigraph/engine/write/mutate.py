@@ -15,11 +15,13 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import MUTATION, WritePlan
 from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
+from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.matching import Values
 from omnigraph.engine.write.pending import Counts, MutationStaging
 from omnigraph.engine.write.planning import plan_changeset
 from omnigraph.engine.write.retry import Attempt, commit_with_retries
+from omnigraph.engine.write.validate.check import Check
 from omnigraph.engine.write.validate.stages import refusal, validate
 from omnigraph.lang.gq import parse_queries, select_query
 from omnigraph.lang.gq.ast import QueryFile
@@ -128,7 +130,7 @@ def _planned(
     changes = staging.changes()
     read = staging.read
     if findings.first_stage() is None:
-        read = read | validate(attempt.view, changes, findings, scratch)
+        read = read | validate(Check(attempt.view, changes, scratch, findings))
     error = refusal(findings, ())
     if error is not None:
         if isinstance(error, InvalidData):
@@ -136,7 +138,8 @@ def _planned(
         raise error
     if not changes.tables:
         return None
-    return plan_changeset(attempt.writable(changes.tables), changes, read, MUTATION, notes, scratch)
+    bench = EmbeddedBench(scratch)
+    return plan_changeset(attempt.writable(changes.tables), changes, read, MUTATION, notes, bench)
 
 
 def _refuse_other_head(view: View, if_commit: str | None) -> None:

@@ -20,12 +20,11 @@ from omnigraph.base.errors import BadRequest, Unavailable
 from omnigraph.base.ids import new_ulid
 from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.write.changeset import ChangeSet
-from omnigraph.engine.write.spool import Numbers, RowSpool, contains
+from omnigraph.engine.write.spool import Numbers, Rows, RowSpool
 from omnigraph.records.decode import POSITION
-from omnigraph.records.faults import RejectedRow
+from omnigraph.records.faults import RAW, RejectedRow
 from omnigraph.records.violations import Violation, place_of
 
-RAW = pa.schema([pa.field("position", pa.int64()), pa.field("raw", pa.binary())])
 _REFUSED = pa.schema([pa.field("id", pa.string()), pa.field(POSITION, pa.int64())])
 _REJECTS = pa.schema(
     [pa.field("position", pa.int64()), pa.field("stage", pa.int8())]
@@ -75,10 +74,10 @@ class _Pile:
 class Rejects:
     """The rows left out of one attempt. What was rejected while reading is common to all attempts."""
 
-    def __init__(self, scratch: Scratch, files: Sequence[str]) -> None:
+    def __init__(self, scratch: Scratch, files: Sequence[str], raw: Rows | None = None) -> None:
         self._scratch = scratch
         self._files = files
-        self._raw = RowSpool(RAW, scratch)
+        self._raw = raw or RowSpool(RAW, scratch)
         self._rows = _Pile(_REJECTS, scratch)
         self._refused: dict[str, _Pile] = {}
         self._buffer: list[tuple[Any, ...]] = []
@@ -89,14 +88,14 @@ class Rejects:
     def attempt(self) -> Rejects:
         """A copy that later stages may add to, while this one stays as it is."""
         self._flush()
-        copy = Rejects(self._scratch, self._files)
-        copy._raw = self._raw
+        copy = Rejects(self._scratch, self._files, self._raw)
         copy._rows = self._rows.copy()
         copy._refused = {key: pile.copy() for key, pile in self._refused.items()}
         return copy
 
     def keep_raw(self, lines: pa.RecordBatch) -> None:
         """The text of lines that a later stage may reject."""
+        assert isinstance(self._raw, RowSpool)
         self._raw.append(lines)
 
     def take_row(self, row: RejectedRow) -> None:
@@ -162,10 +161,8 @@ class Rejects:
         """The kept lines of the rows that came without their own, in order."""
         parts = [b.column("position").filter(b.column("raw").is_null()).to_numpy() for b in ordered.batches()]
         wanted: Numbers = np.concatenate(parts) if parts else np.array([], np.int64)
-        for batch in self._raw.batches():
-            hit = contains(wanted, batch.column("position").to_numpy())
-            if hit.any():
-                yield from batch.column("raw").filter(pa.array(hit)).to_pylist()
+        for batch in self._raw.at(wanted):
+            yield from batch.column("raw").to_pylist()
 
     def _add(self, violation: Violation, raw: bytes | None) -> None:
         told = (violation.type, violation.property, violation.reason, violation.message)

@@ -8,7 +8,7 @@ Holds for every RowSpool:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,28 @@ def contains(ordered: Numbers, values: Numbers) -> Numbers:
     places = np.searchsorted(ordered, values)
     found: Numbers = ordered[np.minimum(places, len(ordered) - 1)] == values
     return found
+
+
+class Rows(Protocol):
+    """Rows of one table that were read and converted, wherever they lie."""
+
+    schema: pa.Schema
+    num_rows: int
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]: ...
+
+    def relation(self, columns: Sequence[str]) -> Relation: ...
+
+    def table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows at once; for few rows."""
+
+    def at(self, positions: Numbers) -> Iterator[pa.RecordBatch]:
+        """The rows at these positions, which are ascending."""
+
+    def without(self, positions: Numbers, dropped: RowSpool | None = None) -> Rows:
+        """The rows at other positions; `dropped` takes what it has columns for of those left out."""
+
+    def close(self) -> None: ...
 
 
 class RowSpool:
@@ -112,6 +134,14 @@ class RowSpool:
         """All rows at once; for spools known to be small."""
         schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         return pa.Table.from_batches(self.batches(columns), schema=schema)
+
+    def at(self, positions: Numbers) -> Iterator[pa.RecordBatch]:
+        """The rows at these positions, which are ascending."""
+        name = POSITION if POSITION in self.schema.names else "position"
+        for batch in self.batches():
+            hit = contains(positions, batch.column(name).to_numpy())
+            if hit.any():
+                yield batch.filter(pa.array(hit))
 
     def without(self, positions: Numbers, dropped: RowSpool | None = None) -> RowSpool:
         """A new spool of the rows at other positions; `dropped` takes what it has columns for of those left out."""

@@ -17,12 +17,13 @@ from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.parted import asked
-from omnigraph.engine.write.spool import RowSpool
+from omnigraph.engine.write.spool import Rows, RowSpool
 from omnigraph.engine.write.validate import rules
 from omnigraph.engine.write.validate.rules import Rule
 from omnigraph.engine.write.validate.stored import Stored
 from omnigraph.records.decode import POSITION
 from omnigraph.records.encode import json_column
+from omnigraph.records.values import check_values
 from omnigraph.records.violations import Findings, Stage, Violation
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX
 
@@ -53,7 +54,7 @@ class Check:
     findings: Findings
     aside: Aside | None = None
     stored: Stored = field(init=False)
-    _spools: list[RowSpool] = field(default_factory=list)
+    _spools: list[Rows] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.stored = Stored(self.view)
@@ -81,6 +82,9 @@ class Check:
         if self.aside is not None and stage <= Stage.UNIQUE:
             self.leave_out(rows, make)
             return
+        self.add_to(self.findings, stage, rows, make)
+
+    def add_to(self, findings: Findings, stage: Stage, rows: pa.RecordBatch | pa.Table, make: Make) -> None:
         positions = rows.column("position").fill_null(NO_LINE)
         places = np.asarray(positions.to_numpy(), np.int64)
 
@@ -88,7 +92,7 @@ class Check:
             one = rows.slice(k, 1)
             return make({name: json_column(one.column(name))[0] for name in one.schema.names})
 
-        self.findings.add_many(stage, places, violation)
+        findings.add_many(stage, places, violation)
 
     def leave_out(self, rows: pa.RecordBatch | pa.Table, make: Make) -> None:
         assert self.aside is not None
@@ -96,7 +100,7 @@ class Check:
         for k in range(rows.num_rows):
             self.aside.take(make({name: values[k] for name, values in columns.items()}))
 
-    def spooled(self, rule: Rule, relations: Mapping[str, Relation]) -> RowSpool:
+    def spooled(self, rule: Rule, relations: Mapping[str, Relation]) -> Rows:
         """The answer set aside, so that it can be asked about again; `tidy` gives it up."""
         with self.asked(rule, relations) as batches:
             first = next(batches, None)
@@ -117,6 +121,12 @@ class Check:
         names = stored.schema.names
         found = self.spooled(rules.surviving(names, survives), {"stored": stored, "gone": gone})
         return found.relation(names) if found.num_rows else Relation.empty(stored.schema)
+
+    def values(self, change: TableChange, type_: TableType, findings: Findings) -> None:
+        """What `@range` and `@check` say about the rows of one table."""
+        assert change.rows is not None
+        for batch in change.rows.batches():
+            check_values(type_, batch, findings)
 
     def tidy(self) -> None:
         for spool in self._spools:

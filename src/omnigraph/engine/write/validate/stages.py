@@ -6,24 +6,20 @@ from collections.abc import Callable, Sequence
 
 from omnigraph.base.errors import KeyConflict, OmniError
 from omnigraph.catalog.catalog import NodeType
-from omnigraph.engine.scratch import Scratch
-from omnigraph.engine.view import View
-from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.validate.cardinality import check_cardinality
 from omnigraph.engine.write.validate.check import Check
 from omnigraph.engine.write.validate.endpoints import check_endpoints
 from omnigraph.engine.write.validate.ids import IdTaken, check_ids
 from omnigraph.engine.write.validate.unique import check_unique
-from omnigraph.records.values import check_values
 from omnigraph.records.violations import Findings, Stage
 
 
-def validate(view: View, changes: ChangeSet, findings: Findings, scratch: Scratch) -> frozenset[str]:
+def validate(check: Check) -> frozenset[str]:
     """Stages 4 to 8 over the change set; answers the keys of the tables it read, which the commit must rely on.
 
     Rows of a repeated id must have been dropped already where the last one wins.
     """
-    check = Check(view, changes, scratch, findings)
+    findings = check.findings
     for stage, run in _STAGES.items():
         found = findings.first_stage()
         # What was found in a row by itself and what is found between rows may be of the same stage.
@@ -40,8 +36,7 @@ def check_all_values(check: Check) -> None:
         if change.rows is not None and isinstance(type_, NodeType) and (type_.ranges or type_.checks):
             aside = check.aside
             findings = check.findings if aside is None else Findings(0, sink=aside.take)
-            for batch in change.rows.batches():
-                check_values(type_, batch, findings)
+            check.values(change, type_, findings)
 
 
 _STAGES: dict[Stage, Callable[[Check], None]] = {

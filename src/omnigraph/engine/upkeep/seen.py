@@ -1,0 +1,151 @@
+"""What cleanup reads before it decides, and what must hold before it may: in this order, so that nothing slips through.
+
+Heartbeats come before branches: a load that starts later writes later files. Sidecars and drift of a living writer are
+waited for; those of a dead one are refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TypeVar
+
+from omnigraph.base.clock import monotonic_ms, now_us
+from omnigraph.base.errors import Conflict, Drift, OmniError
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.sidecar import pending_sidecars
+from omnigraph.commit.staging import Heartbeat, list_heartbeats
+from omnigraph.engine.upkeep.decide import ForkUse, dead_heartbeats, staged_before
+from omnigraph.manifest import layout
+from omnigraph.manifest.store import BranchState, branch_label
+from omnigraph.storage.tables import head_version
+
+_POLL_S = 0.05
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A graph as cleanup found it. `at_us` is the time before anything else was read."""
+
+    at_us: int
+    grace_us: int
+    heartbeats: tuple[Heartbeat, ...]
+    states: Mapping[str | None, BranchState]
+
+    @cached_property
+    def dead(self) -> list[Heartbeat]:
+        return dead_heartbeats(self.heartbeats, self.at_us, self.at_us - self.grace_us)
+
+    @cached_property
+    def living(self) -> list[Heartbeat]:
+        return [h for h in self.heartbeats if h not in self.dead]
+
+    @cached_property
+    def limit_us(self) -> int:
+        return staged_before(self.at_us, self.grace_us, self.living)
+
+    @cached_property
+    def registered(self) -> dict[str, str]:
+        """The table key of every location that a live branch ever registered."""
+        return registered(self.states)
+
+    @cached_property
+    def use(self) -> ForkUse:
+        readers = {
+            (location, fork): branch_label(branch)
+            for branch, state in self.states.items()
+            for _, location, fork in state.tables.groups
+            if fork is not None
+        }
+        return ForkUse(frozenset(b for b in self.states if b is not None), readers)
+
+
+def registered(states: Mapping[str | None, BranchState]) -> dict[str, str]:
+    found = {
+        place: key for state in states.values() for key, places in state.tables.locations.items() for place in places
+    }
+    found |= {place: key for state in states.values() for key, place, _ in state.tables.groups}
+    return found
+
+
+def look(ctx: CommitContext, grace: timedelta) -> Seen:
+    """Everything cleanup decides from, or the reason why it may not run now."""
+    at_us = now_us()
+    heartbeats = tuple(list_heartbeats(ctx))
+    refuse_pending(ctx)
+    states = live_states(ctx)
+    _refuse_drift(ctx)
+    return Seen(at_us, grace // timedelta(microseconds=1), heartbeats, states)
+
+
+def live_states(ctx: CommitContext) -> dict[str | None, BranchState]:
+    """Every live branch; all must be readable, for what one of them needs cannot be known otherwise."""
+    names = ctx.manifest.branches()
+    if layout.SCHEMA_LOCK_BRANCH in names:
+        raise Conflict("a schema apply is running", "Nothing was removed. Retry when it is done.")
+    states: dict[str | None, BranchState] = {}
+    for branch in (None, *sorted(names)):
+        try:
+            states[branch] = ctx.manifest.state(branch)
+        except OmniError as error:
+            if branch is not None and ctx.manifest.branch(branch) is None:
+                continue  # deleted since the names were read
+            raise Conflict(
+                f"could not classify live branch '{branch_label(branch)}': {error}",
+                f"Nothing was removed. {error.hint}".strip(),
+            ) from error
+    return states
+
+
+def refuse_pending(ctx: CommitContext) -> None:
+    """Refuse while an interrupted write waits for recovery. Writes that go on meanwhile are not waited for."""
+    first = {s.operation_id: s for s in pending_sidecars(ctx.objects)}
+
+    def still() -> str | None:
+        here = {s.operation_id for s in pending_sidecars(ctx.objects)} if first else set()
+        return next((s.key for o, s in sorted(first.items()) if o in here), None)
+
+    branches = {s.branch for s in first.values()}
+    key = _outlasting(ctx, still, lambda: any(_is_held(ctx, b) for b in branches))
+    if key is not None:
+        raise Conflict(
+            f"recovery pending: {key}",
+            "Nothing was removed. Open the graph read-write or refresh to settle it, then retry.",
+        )
+
+
+def _refuse_drift(ctx: CommitContext) -> None:
+    found = _outlasting(ctx, lambda: _drift(ctx), lambda: _is_held(ctx, None))
+    if found is not None:
+        raise found
+
+
+def _drift(ctx: CommitContext) -> Drift | None:
+    for key, entry in ctx.manifest.state().entries.items():
+        head = head_version(ctx.ref(entry.location, entry.table_branch), entry.table_version)
+        if head != entry.table_version:
+            return Drift(key, "main", entry.table_version, head)
+    return None
+
+
+def _is_held(ctx: CommitContext, branch: str | None) -> bool:
+    holder = ctx.locks.holder(branch)
+    return holder is not None and holder.held and holder.looks != "gone"
+
+
+def _outlasting(ctx: CommitContext, trouble: Callable[[], T | None], busy: Callable[[], bool]) -> T | None:
+    """The trouble that stays after every living writer had time to end it, or None."""
+    deadline = monotonic_ms() + ctx.settings.write_lock_timeout_ms
+    found = trouble()
+    while found is not None:
+        # Asked in this order: a writer ends its trouble before it lets go of its lock.
+        waiting = busy() and monotonic_ms() < deadline
+        found = trouble()
+        if not waiting:
+            return found
+        time.sleep(_POLL_S)
+    return None

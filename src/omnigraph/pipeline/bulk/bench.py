@@ -1,0 +1,37 @@
+"""Checks and stages a load on Spark where there are many rows, in this process where there are few."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from omnigraph.engine.scratch import Scratch
+from omnigraph.engine.view import View
+from omnigraph.engine.write.changeset import ChangeSet, TableChange
+from omnigraph.engine.write.staging import stage_change
+from omnigraph.engine.write.validate.check import Aside, Check
+from omnigraph.pipeline.bulk.check import SparkCheck
+from omnigraph.pipeline.bulk.desk import Desk
+from omnigraph.pipeline.bulk.write import stage_on_spark
+from omnigraph.records.violations import Findings
+from omnigraph.storage.stage import StagedWrite, Stamp
+from omnigraph.storage.tables import Table
+
+# Below this many rows one process stages a table sooner than executors do.
+STAGE_HERE_ROWS_MAX = 100_000
+
+
+class SparkBench:
+    engine = "spark"
+
+    def __init__(self, scratch: Scratch, desk: Desk, breaks_values: frozenset[str]) -> None:
+        self.scratch = scratch
+        self._desk = desk
+        self._breaks_values = breaks_values
+
+    def check(self, view: View, changes: ChangeSet, findings: Findings, aside: Aside | None = None) -> Check:
+        return SparkCheck(view, changes, self.scratch, findings, aside, self._desk, self._breaks_values)
+
+    def stage(self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp) -> StagedWrite:
+        if change.row_count <= STAGE_HERE_ROWS_MAX:
+            return stage_change(table, schema, change, stamp, self.scratch)
+        return stage_on_spark(self._desk, table, schema, change, stamp)

@@ -1,0 +1,151 @@
+"""`graph.spark`: the types of a graph as DataFrames and in SQL, each frame pinned to one snapshot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from omnigraph.base.errors import BadRequest
+from omnigraph.graph import Graph
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.pipeline.failures import spark_failures
+from omnigraph.pipeline.frames import spark_session
+from omnigraph.pipeline.options import GraphOptions, store_options
+from omnigraph.pipeline.read_plan import READ_OPTIONS, plan_frame
+from omnigraph.records.blobs import EXTERNAL_MARKER
+
+
+class SparkGraph:
+    """A graph seen from Spark. What is wrong with a call is raised here as our own error, before Spark is asked."""
+
+    def __init__(self, graph: Graph, session: SparkSession | None = None) -> None:
+        self._graph = graph
+        self._session = session
+
+    @cached_property
+    def session(self) -> SparkSession:
+        """The session given, the active one, or one made as the settings say."""
+        return self._session if self._session is not None else spark_session(self._graph.settings)
+
+    def nodes(
+        self,
+        type_name: str,
+        *,
+        branch: str | None = None,
+        snapshot: str | None = None,
+        version: int | None = None,
+        columns: Sequence[str] | None = None,
+        filter: str | None = None,
+    ) -> DataFrame:
+        """The nodes of a type on a branch, at a commit, `NAME~n` or tag, or at a graph version."""
+        seen = self._seen(branch, snapshot, version)
+        return self._frame(f"node:{type_name}", seen, columns, filter)
+
+    def edges(
+        self,
+        type_name: str,
+        *,
+        branch: str | None = None,
+        snapshot: str | None = None,
+        version: int | None = None,
+        columns: Sequence[str] | None = None,
+        filter: str | None = None,
+    ) -> DataFrame:
+        """The edges of a type; `src` and `dst` are the ids of their nodes."""
+        seen = self._seen(branch, snapshot, version)
+        return self._frame(f"edge:{type_name}", seen, columns, filter)
+
+    def register_views(
+        self, prefix: str = "", *, branch: str | None = None, snapshot: str | None = None, version: int | None = None
+    ) -> list[str]:
+        """Make a temporary view of every type, all of one snapshot; their names.
+
+        A view is called as its type, or `node_X` and `edge_X` where both exist. A view of that name is replaced.
+        """
+        seen = self._seen(branch, snapshot, version)
+        names = view_names(seen.tables, prefix)
+        for name, table_key in names.items():
+            frame = self._frame(table_key, seen, None, None)
+            with spark_failures(f"making the view '{name}'"):
+                frame.createOrReplaceTempView(name)
+        return list(names)
+
+    def sql(
+        self,
+        query: str,
+        *,
+        branch: str | None = None,
+        snapshot: str | None = None,
+        version: int | None = None,
+        args: Mapping[str, Any] | None = None,
+    ) -> DataFrame:
+        """A query over the types of one snapshot by their names, beside the tables and views of the session.
+
+        Nothing is registered: inside the query a type's name hides a view of the same name.
+        """
+        seen = self._seen(branch, snapshot, version)
+        words = {word.lower() for word in re.findall(r"\w+", query)}
+        used = {name: key for name, key in view_names(seen.tables, "").items() if name.lower() in words}
+        text, frames = query, {}
+        if used:
+            frames = {f"omnigraph_{n}": self._frame(key, seen, None, None) for n, key in enumerate(used.values())}
+            named = ", ".join(
+                f"`{name}` AS (SELECT * FROM {{{frame}}})" for name, frame in zip(used, frames, strict=True)
+            )
+            text = f"WITH {named} (\n{_literal_braces(query)}\n)"
+        with spark_failures("the query"):
+            return self.session.sql(text, args=None if args is None else dict(args), **frames)
+
+    @staticmethod
+    def external_uri(blob: Column | str) -> Column:
+        """The URI an external blob stands for; null where the bytes are the content itself."""
+        column = sf.col(blob) if isinstance(blob, str) else blob
+        uri = sf.decode(sf.substring(column, len(EXTERNAL_MARKER) + 1, 2**31 - 1), "UTF-8")
+        return sf.when(sf.startswith(column, sf.lit(EXTERNAL_MARKER)), uri)
+
+    def _seen(self, branch: str | None, snapshot: str | None, version: int | None) -> Snapshot:
+        if snapshot is not None and (branch is not None or version is not None):
+            raise BadRequest("'snapshot' stands alone", "Leave 'branch' and 'version' out.")
+        if snapshot is not None:
+            return self._graph.snapshot_of(snapshot)
+        if version is not None:
+            return self._graph.snapshot_at_version(version, branch)
+        return self._graph.snapshot(branch)
+
+    def _frame(self, table_key: str, seen: Snapshot, columns: Sequence[str] | None, filter: str | None) -> DataFrame:
+        given = {"path": self._graph.uri, "type": table_key, **_pinned(seen)}
+        if columns is not None:
+            given["columns"] = ",".join(columns)
+        if filter is not None:
+            given["filter"] = filter
+        plan_frame(self._graph, GraphOptions.of(given, READ_OPTIONS))
+        if not self._graph.context.root.is_local:
+            given |= store_options(self._graph.settings)
+        with spark_failures(f"reading {table_key}"):
+            return self.session.read.format("omnigraph").options(**given).load()
+
+
+def _pinned(seen: Snapshot) -> dict[str, str]:
+    """Options that name this very snapshot, whatever becomes of its branch."""
+    if seen.graph_commit_id is not None:
+        return {"snapshot": seen.graph_commit_id}
+    return {"branch": seen.branch or "main", "version": str(seen.version)}
+
+
+def view_names(table_keys: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    """A name for each table; Spark does not tell upper from lower case, so neither does this."""
+    split = {key: key.split(":", 1) for key in table_keys}
+    folded = [name.lower() for _, name in split.values()]
+    return {
+        f"{prefix}{name if folded.count(name.lower()) == 1 else f'{kind}_{name}'}": key
+        for key, (kind, name) in split.items()
+    }
+
+
+def _literal_braces(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
