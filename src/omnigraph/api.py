@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import graph as handle
 from omnigraph.base.errors import (
@@ -38,9 +40,12 @@ from omnigraph.engine.write.changes import (
     Overwrite,
     Upsert,
 )
+from omnigraph.engine.write.engines import choose_engine
+from omnigraph.engine.write.load import LoadResult, Mode
 from omnigraph.graph import OpenMode
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.records.sources import find_sources, stored_bytes
 from omnigraph.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,6 +61,28 @@ class Graph(handle.Graph):
         from omnigraph.pipeline.frames_api import SparkGraph
 
         return SparkGraph(self)
+
+    def load(
+        self,
+        files: str | PathLike[str] | Sequence[str | PathLike[str]],
+        *,
+        mode: Mode,
+        engine: str = "auto",
+        **options: Any,
+    ) -> LoadResult:
+        """Load NDJSON files, directories or standard input (`-`) as one commit, then build missing indexes.
+
+        `engine`: `embedded` reads in this process, `spark` on executors; `auto` takes Spark for large inputs and where
+        a master is configured. `options` are those of `omnigraph.graph.Graph.load`; both engines give the same.
+        """
+        names = [fspath(files)] if isinstance(files, str | PathLike) else [fspath(file) for file in files]
+        size = stored_bytes(find_sources(names, handle.s3_access(self.settings)))
+        chosen = choose_engine(engine, size, self.settings)
+        if chosen == "embedded":
+            return super().load(names, mode=mode, **options)
+        from omnigraph.pipeline.load import load_files
+
+        return load_files(self, names, mode=mode, **options)
 
 
 Omnigraph = Graph

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, Self
 
-from omnigraph.base.errors import BadRequest
+from omnigraph.base.errors import BadRequest, Conflict
 from omnigraph.base.ids import new_ulid
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.catalog.contract import AcceptedSchema, accept
@@ -274,7 +274,8 @@ class Graph:
         notes = Annotations(actor, message, metadata, if_commit)
         names = [fspath(files)] if isinstance(files, str | PathLike) else [fspath(file) for file in files]
         created = self.branch_for_load(branch, from_branch)
-        done = load_files(self._ctx, lambda: self.view(branch), names, options, notes, progress)
+        access = s3_access(self.settings)
+        done = load_files(self._ctx, lambda: self.view(branch), names, options, notes, progress, access)
         return self.after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
 
     def load_frames(
@@ -309,7 +310,13 @@ class Graph:
         name = self._on(branch)
         if base is None or name is None or name in self.branch_list():
             return False
-        self.branch_create_from(base, name)
+        try:
+            self.branch_create_from(base, name)
+        except Conflict:
+            # Another load may have made it meanwhile, which is as good.
+            if name not in self.branch_list():
+                raise
+            return False
         return True
 
     def after_load(self, done: LoadResult, branch: str | None, index: bool, actor: str | None) -> LoadResult:

@@ -108,6 +108,7 @@ class Settings:
     load_max_errors: int = _setting("load.max_errors", None, 20, _count)
     load_max_line_bytes: int = _setting("load.max_line_bytes", "OMNIGRAPH_MAX_LINE_BYTES", 32 << 20, _bytes)
     load_batch_rows: int = _setting("load.batch_rows", "OMNIGRAPH_BATCH_ROWS", 8_192, _count)
+    load_auto_spark_bytes: int = _setting("load.auto_spark_bytes", "OMNIGRAPH_AUTO_SPARK_BYTES", 256 << 20, _bytes)
     limits_spill_dir: str | None = _setting("limits.spill_dir", "OMNIGRAPH_SPILL_DIR", None, _text)
     limits_memory_bytes: int = _setting("limits.memory_bytes", "OMNIGRAPH_MEMORY_BYTES", 512 << 20, _bytes)
     manifest_compact_fragments: int = _setting(
@@ -118,6 +119,7 @@ class Settings:
     staging_lifetime_s: int = _setting("staging.lifetime_s", "OMNIGRAPH_STAGING_LIFETIME_S", 600, _count)
     staging_grace: timedelta = _setting("staging.grace", "OMNIGRAPH_STAGING_GRACE", timedelta(days=7), _duration)
     spark_master: str | None = _setting("spark.master", "OMNIGRAPH_SPARK_MASTER", None, _text)
+    spark_remote: str | None = _setting("spark.remote", "SPARK_REMOTE", None, _text)
     spark_conf: dict[str, str] = _setting("spark.conf", None, {}, _conf)
     spark_java_home: str | None = _setting("spark.java_home", None, None, _text)
     environment_java_home: str | None = _setting("spark.environment_java_home", "JAVA_HOME", None, _text)

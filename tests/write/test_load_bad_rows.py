@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from write_scene import follows, lines_file, person, stored, team, town
+from write_scene import ON_SPARK, OnSpark, follows, lines_file, person, stored, team, town
 
 from omnigraph.base.errors import BadRequest, Conflict, ExpectedVersionMismatch, InvalidData, KeyConflict
 from omnigraph.engine.write import load as load_module
@@ -19,8 +19,11 @@ pytestmark = pytest.mark.slow
 P, F = "node:Person", "edge:Follows"
 
 
-@pytest.fixture(params=["in memory", "spilled"])
+@pytest.fixture(params=["in memory", "spilled", ON_SPARK])
 def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Graph:
+    if request.param == "on spark":
+        request.getfixturevalue("spark")
+        return OnSpark.open(town(tmp_path).uri)
     return town(tmp_path, Settings.resolve(limits_memory_bytes=1 if request.param == "spilled" else None))
 
 

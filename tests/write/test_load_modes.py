@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from write_scene import SCHEMA, follows, lines_file, person, stored, team, town
+from write_scene import ON_SPARK, SCHEMA, OnSpark, follows, lines_file, person, stored, team, town
 
 from omnigraph.base.errors import BadRequest, InvalidData, KeyConflict, NotFound, PreconditionFailed
 from omnigraph.engine.write import load as load_module
@@ -17,9 +17,13 @@ from omnigraph.manifest.rows import RowEffect
 P, T, F = "node:Person", "node:Team", "edge:Follows"
 
 
-@pytest.fixture
-def graph(tmp_path: Path) -> Graph:
-    return town(tmp_path)
+@pytest.fixture(params=["embedded", ON_SPARK])
+def graph(request: pytest.FixtureRequest, tmp_path: Path) -> Graph:
+    made = town(tmp_path)
+    if request.param == "embedded":
+        return made
+    request.getfixturevalue("spark")
+    return OnSpark.open(made.uri)
 
 
 def data_commits(graph: Graph) -> list[str | None]:
@@ -49,7 +53,7 @@ def test_the_result_has_the_members_programs_rely_on(graph: Graph, tmp_path: Pat
         "branch": "main",
         "branch_created": False,
         "mode": "append",
-        "engine": "embedded",
+        "engine": "spark" if isinstance(graph, OnSpark) else "embedded",
         "nodes": [{"name": "Person", "entities_loaded": 2}],
         "edges": [{"name": "Follows", "entities_loaded": 1}],
         "total_entities": 3,

@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from omnigraph import api
 from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write import parted
 from omnigraph.engine.write.changes import Append
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
+from omnigraph.engine.write.load import LoadResult
 from omnigraph.engine.write.spool import RowSpool
 from omnigraph.engine.write.validate import check
 from omnigraph.engine.write.validate import stored as stored_side
@@ -79,6 +81,16 @@ def town(folder: Path, settings: Settings | None = None) -> Graph:
         }
     )
     return graph
+
+
+class OnSpark(api.Graph):
+    """A graph whose loads go through Spark."""
+
+    def load(self, files: Any, **options: Any) -> LoadResult:
+        return super().load(files, engine="spark", **options)
+
+
+ON_SPARK = pytest.param("on spark", marks=[pytest.mark.spark, pytest.mark.slow])
 
 
 def spool_of(view: View, table_key: str, rows: pa.Table, first: int = 1, scratch: Scratch | None = None) -> RowSpool:

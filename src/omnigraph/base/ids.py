@@ -21,6 +21,11 @@ def is_ulid(text: str) -> bool:
     return _ULID.fullmatch(text) is not None
 
 
+def ulid_time_us(text: str) -> int:
+    """When an id was made, in microseconds since the epoch, to the millisecond."""
+    return ULID.from_str(text).milliseconds * 1000
+
+
 def fnv1a64(data: bytes) -> int:
     value = _FNV_BASIS
     for byte in data:

@@ -20,7 +20,7 @@ from omnigraph.cli.told import Told
 from omnigraph.settings import Settings
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
+    from omnigraph.api import Graph
 
 UriArgument = Annotated[str | None, typer.Argument(metavar="URI", help="The graph; --store does the same.")]
 BranchOption = Annotated[str | None, typer.Option("--branch", "-b", metavar="B", help="Branch; default main.")]
@@ -60,7 +60,7 @@ class Run:
     def read(self, positional: str | None = None) -> Graph:
         """The graph, open for reading: nothing on disk changes."""
         uri = self.uri(positional)
-        from omnigraph.graph import Graph, OpenMode
+        from omnigraph.api import Graph, OpenMode
 
         return Graph.open(uri, OpenMode.READ_ONLY, settings=self.settings)
 
@@ -68,7 +68,7 @@ class Run:
         """The graph, open for writing; says first what is about to be changed."""
         uri = self.uri(positional)
         self.announce(uri)
-        from omnigraph.graph import Graph
+        from omnigraph.api import Graph
 
         return Graph.open(uri, settings=self.settings)
 

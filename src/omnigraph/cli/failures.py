@@ -98,8 +98,10 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _listed(error: OmniError) -> tuple[str, ...]:
-    """Every violation that is known by name, when there is more than the one the text tells."""
-    if not isinstance(error, InvalidData) or error.total < 2:
+    """Every violation that is known by name, when that says more than the text does."""
+    if not isinstance(error, InvalidData) or not error.violations:
+        return ()
+    if error.total == 1 and not error.violations[0].get("file"):
         return ()
     lines = [_violation(found) for found in error.violations]
     unlisted = error.total - len(lines)

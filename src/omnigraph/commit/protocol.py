@@ -27,6 +27,7 @@ from omnigraph.commit.plan import DeferredIndex, Effect, Receipt, WritePlan
 from omnigraph.commit.recovery.settle import settle_branch
 from omnigraph.commit.sidecar import Sidecar, encode, sidecar_of
 from omnigraph.commit.signals import deferred_signals
+from omnigraph.commit.staging import refuse_outlived
 from omnigraph.commit.undo import undo
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.publisher import LeaseLost, Precondition, check
@@ -49,6 +50,7 @@ def commit_plan(ctx: CommitContext, plan: WritePlan, held: HeldLock | None = Non
         found = settle_branch(ctx, plan.branch, lock)
         state = heal_tables(ctx, found, [e.table_key for e in plan.effects], lock)
         recheck(plan, state, lock)
+        refuse_outlived(ctx, plan)
         reach(f"{plan.writer.name}.pre_phase_a")
         with deferred_signals():
             receipt = _arm_to_clear(ctx, plan, state, lock)

@@ -21,14 +21,19 @@ from typing import Any, Protocol
 import orjson
 
 from omnigraph.base.clock import iso_us, now_us
-from omnigraph.base.errors import OmniError
+from omnigraph.base.errors import Conflict, OmniError
+from omnigraph.base.ids import is_ulid, ulid_time_us
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.plan import WritePlan
 from omnigraph.manifest import layout
 from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.storage.durable import staged_files, staged_folders
 from omnigraph.storage.objects import ObjectStore
+from omnigraph.storage.stage import StagedWrite
 from omnigraph.storage.tables import Table
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _log = logging.getLogger("omnigraph.staging")
 
 
@@ -75,7 +80,7 @@ class Heartbeat:
         return layout.staging_folder(self.operation_id)
 
     def is_alive(self, at_us: int) -> bool:
-        return at_us - self.renewed_us < self.lifetime_s * 1_000_000
+        return not self.readable or at_us - self.renewed_us < self.lifetime_s * 1_000_000
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -186,7 +191,29 @@ def list_heartbeats(ctx: CommitContext) -> list[Heartbeat]:
         if stored is not None:
             operation_id = key.rsplit("/", 1)[1].removesuffix(".json")
             found.append(_read(operation_id, stored.data, ctx.settings.staging_lifetime_s))
-    return found
+    if all(heartbeat.readable for heartbeat in found):
+        return found
+    written = {file.key: file.modified_us for file in ctx.objects.walk(layout.STAGING_DIR)}
+    return [h if h.readable else replace(h, renewed_us=written.get(h.key, now_us())) for h in found]
+
+
+def refuse_outlived(ctx: CommitContext, plan: WritePlan) -> None:
+    """Refuse a write that was prepared so long ago that cleanup may have taken its files. The caller holds the lock.
+
+    Lance would commit it all the same, and its table could not be read any more.
+    """
+    made_us = ulid_time_us(plan.operation_id) if is_ulid(plan.operation_id) else 0
+    if now_us() - made_us < ctx.settings.staging_grace / _MICROSECOND / 2:
+        return
+    for staged in (step for effect in plan.effects for step in effect.steps if isinstance(step, StagedWrite)):
+        path = staged.ref.path
+        lost = [f for f in staged_files(staged) if not ctx.objects.exists(f"{path}/{f}")]
+        lost += [f for f in staged_folders(staged) if not ctx.objects.list(f"{path}/{f}", limit=1)]
+        if lost:
+            raise Conflict(
+                f"{staged.stamp.table_key}: {lost[0]}, which this write prepared long ago, was removed by cleanup",
+                "Nothing was written. Prepare the write again.",
+            )
 
 
 def _pins_of(tables: PinnedTables | Iterable[StagingPin]) -> tuple[StagingPin, ...]:
@@ -225,4 +252,4 @@ def _read(operation_id: str, data: bytes, lifetime_s: int) -> Heartbeat:
 
 
 def _us(text: str) -> int:
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
+    return (datetime.fromisoformat(text) - _EPOCH) // _MICROSECOND

@@ -73,8 +73,9 @@ def branch_label(branch: str | None) -> str:
 
 
 def branch_name(label: str | None) -> str | None:
-    """None for main, in any spelling a caller may use."""
-    return None if label in (None, "main") else label
+    """None for main, in any spelling a caller may use; space around a name is no part of it."""
+    name = None if label is None else label.strip()
+    return None if name == "main" else name
 
 
 class ManifestStore:

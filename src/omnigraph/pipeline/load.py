@@ -8,6 +8,7 @@ Holds at every return:
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,18 +25,34 @@ from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
-from omnigraph.engine.write.load import LoadOptions, LoadResult, LoadRun, quiet, rejects_path_of
-from omnigraph.graph import Graph
+from omnigraph.engine.write.load import LoadOptions, LoadResult, LoadRun, Mode, OnError, quiet, rejects_path_of
+from omnigraph.graph import Graph, s3_access
 from omnigraph.pipeline.bulk.bench import SparkBench
 from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.bulk.intake import BulkIntake
 from omnigraph.pipeline.frames import spark_session
 from omnigraph.pipeline.inputs import FrameInput
 from omnigraph.pipeline.worker.decode import DecodeTask
-from omnigraph.records.sources import find_sources
+from omnigraph.records.sources import Source, find_sources
 from omnigraph.storage.row_files import RowFolder
 
 _FOLDER_PREFIX = "omnigraph-load-"
+
+
+def load_files(
+    graph: Graph,
+    files: Sequence[str],
+    *,
+    mode: Mode,
+    on_error: OnError = "fail",
+    rejects: str | None = None,
+    max_errors: int | None = None,
+    retries: int | None = None,
+    **more: Any,
+) -> LoadResult:
+    """Load NDJSON files and directories; `more` is what `load_inputs` takes."""
+    options = LoadOptions(mode, on_error, rejects, max_errors, retries)
+    return load_inputs(graph, (), options, ndjson=files, **more)
 
 
 def load_inputs(
@@ -59,7 +76,7 @@ def load_inputs(
         raise BadRequest("nothing was given to load")
     spark = session or (inputs[0].frame.sparkSession if inputs else spark_session(graph.settings))
     notes = Annotations(actor, message, metadata, if_commit)
-    sources = find_sources(ndjson)
+    sources = tuple(_absolute(source) for source in find_sources(ndjson, s3_access(graph.settings)))
     first = ndjson[0] if ndjson else None
     path = rejects_path_of(options, first)
     created = graph.branch_for_load(branch, from_branch)
@@ -72,6 +89,13 @@ def load_inputs(
 
     done = _load(graph, spark, read, options, notes, path, lambda: graph.view(branch), progress or quiet)
     return graph.after_load(replace(done, base_branch=from_branch, branch_created=created), branch, index, actor)
+
+
+def _absolute(source: Source) -> Source:
+    """Executors may stand in another directory; errors still name the input as it was given."""
+    if source.path is None or source.remote is not None:
+        return source
+    return replace(source, path=os.path.abspath(source.path))
 
 
 def _load(

@@ -1,12 +1,19 @@
-"""What a frame of the source will show; executors get it too, so it says everything and opens nothing."""
+"""What a frame of the source will show and what a write of the sink will do, decided before any row moves.
+
+Executors get these too, so they say everything and open nothing.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from omnigraph.pipeline.worker.read import ReadTarget
+from omnigraph.storage.row_files import RowFolder
 from omnigraph.storage.scans import Part
 
 
@@ -17,3 +24,15 @@ class PlannedRead:
     target: ReadTarget
     schema: StructType
     parts: tuple[Part, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class PlannedWrite:
+    """`folder` is for staged rows alone; `schema` is that of the frame; the options open the graph again to commit."""
+
+    table_key: str
+    mode: Literal["append", "merge", "overwrite"]
+    operation_id: str
+    folder: RowFolder
+    schema: pa.Schema
+    options: Mapping[str, str] = field(repr=False)

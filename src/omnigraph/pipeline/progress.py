@@ -78,7 +78,8 @@ class _Watcher:
                 for stage in info.stageIds if info is not None else ():
                     found = tracker.getStageInfo(stage)
                     if found is not None and found.numTasks:
-                        self._stages[stage] = (found.numCompletedTasks, found.numTasks)
+                        done = max(found.numCompletedTasks, self._stages.get(stage, (0, 0))[0])
+                        self._stages[stage] = (done, found.numTasks)
         except (Py4JError, ConnectionError, OSError):
             return  # Spark is gone; whoever waits for the work will hear of it.
         if self._stages:

@@ -22,8 +22,8 @@ from omnigraph.storage.scans import Part
 
 READ_OPTIONS = ("type", "branch", "snapshot", "version", "columns", "filter")
 
-_PART_BYTES = 16 << 20
-_PART_ROWS_MAX = 1 << 18
+_PART_BYTES = 64 << 20
+_PART_ROWS_MAX = 1 << 19
 _PART_ROWS_MIN = 1 << 10
 _TEXT_BYTES = 24
 _BLOB_BYTES = 64 << 10

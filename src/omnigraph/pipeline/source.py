@@ -85,10 +85,11 @@ class OmniGraphSource(DataSource):
         raise AssertionError
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from omnigraph.pipeline.sink import graph_writer
+        from omnigraph.pipeline.sink import GraphWriter
+        from omnigraph.pipeline.write_plan import plan_write
 
         with told_to_spark():
-            return graph_writer(self.options, schema, overwrite)
+            return GraphWriter(plan_write(self.options, schema, overwrite))
 
     def __getstate__(self) -> dict[str, Any]:
         # Once planned, the reader's target holds what executors need; the options stay behind.

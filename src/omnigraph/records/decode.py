@@ -46,6 +46,8 @@ class Decoder:
         self._prefixes = tuple(allowed_blob_prefixes)
         self._rejects = rejects
         self._parser = Parser(catalog)
+        self.explicit_ids: set[str] = set()
+        """The tables of which some row came with an id of its own, or has one by its key."""
         self._schemas = {
             table.table_key: table.arrow_schema.append(pa.field(POSITION, pa.int64(), nullable=False))
             for table in catalog.tables()
@@ -59,7 +61,10 @@ class Decoder:
         rejected = faults.rows()
         decoded: dict[str, pa.RecordBatch] = {}
         for group in groups:
-            rows = _GroupDecoder(group.without(rejected), batch, self._prefixes, faults).decode(self._schemas)
+            group_decoder = _GroupDecoder(group.without(rejected), batch, self._prefixes, faults)
+            rows = group_decoder.decode(self._schemas)
+            if group_decoder.has_explicit_ids:
+                self.explicit_ids.add(group.table.table_key)
             if rows.num_rows:
                 decoded[group.table.table_key] = rows
         faults.tell(findings)
@@ -119,6 +124,10 @@ class _GroupDecoder:
         self._faults = faults
         self._given: set[str] = set().union(*group.datas)
 
+    @property
+    def has_explicit_ids(self) -> bool:
+        return "id" in self._given or (isinstance(self._table, NodeType) and bool(self._table.key_properties))
+
     def decode(self, schemas: dict[str, pa.Schema]) -> pa.RecordBatch:
         rows = np.asarray(self._group.rows, np.int64)
         bad: set[int] = set()
@@ -156,7 +165,8 @@ class _GroupDecoder:
 
     def _misfit(self, declared: Property, k: int) -> Fault:
         value = self._group.datas[k][declared.name]
-        if declared.type.scalar in _WHOLE:
+        items = value if declared.type.is_list and type(value) is list else (value,)
+        if declared.type.scalar in _WHOLE and float in map(type, items):
             # The quick parser reads integers beyond 64 bits as floats; what is told is what is written.
             value = exact(self._batch.lines[self._group.rows[k]])["data"][declared.name]
         return why_not(declared, value, self._table.name, self._prefixes)

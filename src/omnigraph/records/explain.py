@@ -20,6 +20,7 @@ from omnigraph.records.times import parse_ms
 
 Fault = tuple[str, str]
 _SHOWN_MAX = 80
+_CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 _FORMS = {
     ScalarType.DATE: "YYYY-MM-DD or integer days since 1970-01-01",
     ScalarType.DATETIME: "RFC 3339 text or integer milliseconds since 1970-01-01",
@@ -77,8 +78,8 @@ def shown(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    # Messages travel through logs and JSON, where half a surrogate pair cannot.
-    safe = text.encode("utf-8", "replace").decode()
+    # Messages travel through logs, a line each, and JSON, where half a surrogate pair cannot.
+    safe = text[: _SHOWN_MAX + 1].encode("utf-8", "replace").decode().translate(_CONTROLS)
     return safe if len(safe) <= _SHOWN_MAX else safe[:_SHOWN_MAX] + "…"
 
 

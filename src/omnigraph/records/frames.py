@@ -50,6 +50,11 @@ class FrameRows:
             rows = rows.filter(pa.array(good))
         return pa.RecordBatch.from_arrays(rows.columns, schema=wanted)
 
+    @property
+    def has_explicit_ids(self) -> bool:
+        keyed = isinstance(self._type, NodeType) and bool(self._type.key_properties)
+        return keyed or self._given("id") is not None
+
     def raw(self) -> pa.RecordBatch:
         """The rows as JSON objects, for a rejects file."""
         texts = [self._raw_text(row) for row in range(self._batch.num_rows)]

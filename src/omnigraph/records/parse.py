@@ -35,6 +35,7 @@ _NODE_MEMBERS = frozenset({"type", "data"})
 _EDGE_MEMBERS = frozenset({"edge", "from", "to", "data"})
 _NO_DATA: dict[str, Any] = {}
 _INFINITE = "infinity"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 Record = dict[str, Any]
 
 
@@ -227,6 +228,11 @@ def _beyond_floats(line: bytes) -> Any:
 
 
 def _invalid(line: bytes) -> Fault:
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        told = f"not UTF-8 text: byte 0x{line[error.start]:02x} at column {error.start + 1}"
+        return "invalid_json", f"{told}; the file looks like UTF-16" if line.startswith(_UTF16) else told
     try:
         orjson.loads(line)
     except orjson.JSONDecodeError as error:

@@ -21,6 +21,8 @@ import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest, NotFound, OmniError
 from omnigraph.records.violations import FILE_SHIFT
+from omnigraph.storage.s3 import S3Access
+from omnigraph.storage.s3_files import S3File
 
 MAX_LINE_BYTES = 32 << 20
 BATCH_ROWS = 8_192
@@ -49,6 +51,8 @@ class Source:
     stream: Any = field(default=None, compare=False)
     lines_before: int = 0
     """How many lines of the input come before the stream, which is then a piece from its middle."""
+    remote: S3File | None = field(default=None, repr=False)
+    """Where the input lies if it is no local file."""
 
 
 @dataclass(frozen=True)
@@ -72,22 +76,38 @@ class LineBatch:
         return self.line_numbers + (self.file_number << FILE_SHIFT)
 
 
-def find_sources(inputs: Sequence[str | os.PathLike[str]]) -> tuple[Source, ...]:
-    """The inputs in the order given; a directory stands for its files, sorted by name."""
+def find_sources(inputs: Sequence[str | os.PathLike[str]], access: S3Access | None = None) -> tuple[Source, ...]:
+    """The inputs in the order given; a directory stands for its files, sorted by name. With `access` S3 too."""
     found: list[str] = []
     for given in [os.fspath(each) for each in inputs]:
         if given == STDIN and STDIN in found:
             raise BadRequest("standard input is given twice", "Name '-' once.")
-        found += [given] if given == STDIN else _expanded(given)
-    return tuple(
-        Source(number, STDIN_NAME) if path == STDIN else Source(number, path, path) for number, path in enumerate(found)
-    )
+        is_remote = access is not None and given.startswith("s3://")
+        found += [given] if given == STDIN or is_remote else _expanded(given)
+    return tuple(_source(number, path, access) for number, path in enumerate(found))
+
+
+def _source(number: int, path: str, access: S3Access | None) -> Source:
+    if path == STDIN:
+        return Source(number, STDIN_NAME)
+    remote = S3File(path, access) if access is not None and path.startswith("s3://") else None
+    return Source(number, path, path, remote=remote)
 
 
 def stored_bytes(sources: Sequence[Source]) -> int | None:
     """How much the inputs hold as they are stored; None if one of them is a stream."""
-    sizes = [os.path.getsize(source.path) if source.path else None for source in sources]
+    sizes = [None if source.path is None else size_of(source) for source in sources]
     return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def size_of(source: Source) -> int:
+    if source.remote is not None:
+        return source.remote.size()
+    assert source.path is not None
+    try:
+        return os.path.getsize(source.path)
+    except OSError as error:
+        refuse_input(source.name, error)
 
 
 def read_batches(
@@ -138,6 +158,8 @@ def _open(source: Source) -> Any:
     """The stored bytes of an input; the one place that knows where inputs lie."""
     if source.stream is not None:
         return source.stream
+    if source.remote is not None:
+        return source.remote.open()
     if source.path is None:
         return sys.stdin.buffer
     return open(source.path, "rb", buffering=0)
@@ -259,11 +281,14 @@ def _first_bytes(stream: BinaryIO, size: int) -> bytes:
 class _Rejoined:
     """A stream whose first bytes were looked at already, as a file object."""
 
-    closed = False
-
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = head
         self._rest = rest
+        self.closed = False
+
+    def close(self) -> None:
+        """What reads from here is done; the stored bytes are closed by whoever opened them."""
+        self.closed = True
 
     def read(self, size: int) -> bytes:
         if self._head:

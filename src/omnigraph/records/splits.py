@@ -8,14 +8,13 @@ Holds for every split:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 from omnigraph.base.errors import BadRequest
-from omnigraph.records.sources import COMPRESSIONS, LineBatch, Source, read_batches, refuse_input
+from omnigraph.records.sources import COMPRESSIONS, LineBatch, Source, read_batches, refuse_input, size_of
 
 SPLIT_BYTES = 16 << 20
 _CHUNK_BYTES = 1 << 20
@@ -31,15 +30,16 @@ class Split:
     lines_before: int = 0
 
 
-def split_sources(sources: Sequence[Source], split_bytes: int = SPLIT_BYTES) -> tuple[Split, ...]:
+def split_sources(sources: Sequence[Source], split_bytes: int | None = None) -> tuple[Split, ...]:
     """Splits in the order of the input, their lines not counted yet."""
+    split_bytes = split_bytes or SPLIT_BYTES
     found: list[Split] = []
     for source in sources:
         if source.path is None:
             raise BadRequest(
                 "standard input cannot be read by several", "Save it to a file, or use the embedded engine."
             )
-        size = _size(source)
+        size = size_of(source)
         if Path(source.path).suffix in COMPRESSIONS or size <= split_bytes:
             found.append(Split(source))
             continue
@@ -84,16 +84,10 @@ def read_split(split: Split, *, max_line_bytes: int, batch_rows: int) -> Iterato
         yield from read_batches([piece], max_line_bytes=max_line_bytes, batch_rows=batch_rows)
 
 
-def _size(source: Source) -> int:
-    assert source.path is not None
-    try:
-        return os.path.getsize(source.path)
-    except OSError as error:
-        refuse_input(source.name, error)
-
-
 def _opened(split: Split) -> BinaryIO:
     assert split.source.path is not None
+    if split.source.remote is not None:
+        return split.source.remote.open()
     try:
         return open(split.source.path, "rb")
     except OSError as error:

@@ -8,7 +8,7 @@ they are counted, and two quotes side by side too: that changes for no other cha
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,7 +37,7 @@ def written_members(lines: Sequence[bytes]) -> np.ndarray[Any, Any]:
 def parsed_members(records: Sequence[dict[str, Any]], written: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """For every parsed record the number of its members at every depth; `written` are those its line has."""
     datas = [data if type(data := record.get("data")) is dict else {} for record in records]
-    counts = _sizes(records) + _sizes(datas)
+    counts: np.ndarray[Any, Any] = _sizes(records) + _sizes(datas)
     suspects = np.flatnonzero(counts != written).tolist()
     objects = [value for k in suspects for value in datas[k].values() if type(value) is dict]
     # No record has more members than its line, so all counts are complete if their sum is.
@@ -48,7 +48,7 @@ def parsed_members(records: Sequence[dict[str, Any]], written: np.ndarray[Any, A
     return counts
 
 
-def _sizes(objects: Sequence[dict[str, Any]]) -> np.ndarray[Any, Any]:
+def _sizes(objects: Sequence[dict[str, Any]]) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.fromiter(map(len, objects), np.int64, len(objects))
 
 
@@ -122,6 +122,15 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _SPACE = " \t\n\r"
-_PLAIN = json.JSONDecoder(parse_constant=_refuse).scan_once
+
+
+def _scanner(**options: Any) -> Callable[[str, int], tuple[Any, int]]:
+    """The parser itself, without the looks at white space that `decode` takes around it."""
+    decoder: Any = json.JSONDecoder(parse_constant=_refuse, **options)
+    scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once
+    return scan
+
+
+_PLAIN = _scanner()
 # Asks Python about every integer, which is slow.
-_PATIENT = json.JSONDecoder(parse_constant=_refuse, parse_int=_integer).scan_once
+_PATIENT = _scanner(parse_int=_integer)

@@ -23,20 +23,34 @@ def sync_staged(staged: StagedWrite) -> None:
     """The files a staged write refers to."""
     if not staged.ref.root.syncs:
         return
+    files = staged_files(staged)
+    for folder in staged_folders(staged):
+        files += _tree(staged.ref, folder)
+    if files:
+        _sync(staged.ref, files)
+        # Lance makes a folder with its first file, so the names of the folders may be as new as the files.
+        sync_directory(staged.ref.uri)
+
+
+def staged_files(staged: StagedWrite) -> list[str]:
+    """The files a staged write brings, below its table; those of indexes lie in `staged_folders`."""
     files: list[str] = []
     if staged.rewrites:
         for rewrite in staged.rewrites:
             files += _fragment_files(rewrite.new_fragments)
     elif staged.transaction is not None:
-        operation = staged.transaction.operation
         for name in ("fragments", "new_fragments", "updated_fragments"):
-            files += _fragment_files(getattr(operation, name, None) or (), deletions_only=name == "updated_fragments")
-        for index in getattr(operation, "new_indices", None) or ():
-            files += _tree(staged.ref, f"{_INDICES}/{index.uuid}")
-    if files:
-        _sync(staged.ref, files)
-        # Lance makes a folder with its first file, so the names of the folders may be as new as the files.
-        sync_directory(staged.ref.uri)
+            fragments = getattr(staged.transaction.operation, name, None) or ()
+            files += _fragment_files(fragments, deletions_only=name == "updated_fragments")
+    return files
+
+
+def staged_folders(staged: StagedWrite) -> list[str]:
+    """The folders of the indexes a staged write brings."""
+    if staged.rewrites or staged.transaction is None:
+        return []
+    indexes = getattr(staged.transaction.operation, "new_indices", None) or ()
+    return [f"{_INDICES}/{index.uuid}" for index in indexes]
 
 
 def sync_commit(staged: StagedWrite, version: int) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.storage.failures import Unreadable, translated
-from omnigraph.storage.tables import VERSIONS, TableRef, open_table
+from omnigraph.storage.objects import FoundFile
+from omnigraph.storage.tables import VERSIONS, TableRef, has_version, open_table, version_number
 
 STAGED_FOLDERS = ("data", "_deletions", "_indices", "_transactions")
 """Where a writer may leave files that no version refers to. Everything else below a table is never staged."""
@@ -47,24 +50,54 @@ def lies_inside(name: str, other: str) -> bool:
     return name.startswith(f"{other}/") and name[len(other) + 1 :].split("/", 1)[0] in LANCE_FOLDERS
 
 
+@dataclass(frozen=True)
+class Units:
+    """What versions refer to: those that stay, and those that are to go."""
+
+    needed: set[str]
+    of_doomed: set[str]
+
+
 def referenced_units(ref: TableRef) -> set[str]:
     """What the versions of a table, or of one fork of it, refer to, wherever it lies.
 
     Names are made of random numbers, so a name that any version mentions is kept in every folder.
     """
-    listed = {key.rsplit("/", 1)[1] for key in ref.root.objects.list(f"{ref.path}/{VERSIONS}")}
-    units: set[str] = set()
-    versions: set[str] = set()
+    return units_without(ref, ()).needed
+
+
+def units_without(ref: TableRef, doomed: Collection[int]) -> Units:
+    """What the versions of a table refer to, told apart by whether the version is to go."""
+    listed = set(versions_of(ref))
+    units = Units(set(), set())
+    seen: set[int] = set()
+    going = pa.array(sorted(doomed), pa.int64())
     with translated(f"list the files of {ref.path}"):
-        for batch in open_table(ref, None).dataset.tracked_files():
-            for path in pc.unique(batch.column("path")).to_pylist():
-                unit = unit_of(path)
-                if unit is not None:
-                    units.add(unit)
-                elif path.startswith(f"{VERSIONS}/"):
-                    versions.add(path.removeprefix(f"{VERSIONS}/"))
-    unseen = {name for name in listed if name.endswith(".manifest")} - versions
-    unseen = {name for name in unseen if ref.root.objects.exists(f"{ref.path}/{VERSIONS}/{name}")}
+        try:
+            for batch in open_table(ref, None).dataset.tracked_files():
+                seen.update(pc.unique(batch.column("version")).to_pylist())
+                goes = pc.is_in(batch.column("version"), value_set=going)
+                for into, chosen in ((units.needed, pc.invert(goes)), (units.of_doomed, goes)):
+                    paths = pc.unique(batch.column("path").filter(chosen)).to_pylist()
+                    into.update(unit for unit in map(unit_of, paths) if unit is not None)
+        except ValueError as error:
+            raise Unreadable(f"the files of {ref.path} cannot be listed: {error}") from error
+    unseen = [v for v in sorted(listed - seen) if has_version(ref, v)]
     if unseen:
-        raise Unreadable(f"{ref.path}: what version file {sorted(unseen)[0]} refers to is not known")
+        raise Unreadable(f"{ref.path}: what version {unseen[0]} refers to is not known")
     return units
+
+
+def versions_of(ref: TableRef) -> dict[int, FoundFile]:
+    """Every version there is, by its number, and the file that makes it exist."""
+    found = {}
+    for file in ref.root.objects.walk(f"{ref.path}/{VERSIONS}"):
+        version = version_number(file.key)
+        if version is not None and ref.version_file(version) == file.key:
+            found[version] = file
+    return found
+
+
+def remove_versions(ref: TableRef, versions: Iterable[int]) -> None:
+    """Take versions away, oldest first. The caller knows that nobody needs them; their files are still there."""
+    ref.root.objects.delete_files([ref.version_file(version) for version in sorted(versions)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import lance
 import orjson
@@ -16,6 +16,7 @@ from omnigraph.storage.files import lies_inside, owner_of
 from omnigraph.storage.tables import Table, TableRef, newest_number, open_table
 
 INCARNATION = "omnigraph.incarnation"
+_REFERENCES = "_refs/branches"
 _commit = lance.LanceDataset.commit
 
 
@@ -32,11 +33,22 @@ class BranchRef:
 
 def list_branches(ref: TableRef) -> dict[str, BranchRef]:
     with translated(f"list branches of {ref.location}"):
-        found: dict[str, Any] = open_table(ref.main, None).dataset.branches.list()
+        try:
+            found: dict[str, Any] = open_table(ref.main, None).dataset.branches.list()
+        except ValueError:
+            # One of them was deleted between Lance's listing and its reading.
+            return _listed_one_by_one(ref)
     return {
         name: _branch(name, b["parent_branch"], b["parent_version"], b.get("metadata"), b.get("branch_identifier"))
         for name, b in found.items()
     }
+
+
+def _listed_one_by_one(ref: TableRef) -> dict[str, BranchRef]:
+    keys = ref.root.objects.list(f"{ref.location}/{_REFERENCES}")
+    names = [unquote(key.rsplit("/", 1)[1].removesuffix(".json")) for key in keys if key.endswith(".json")]
+    found = {name: read_branch(ref, name) for name in names}
+    return {name: branch for name, branch in found.items() if branch is not None}
 
 
 def read_branch(ref: TableRef, name: str) -> BranchRef | None:
@@ -52,7 +64,7 @@ def read_branch(ref: TableRef, name: str) -> BranchRef | None:
 
 
 def _reference(name: str) -> str:
-    return f"_refs/branches/{quote(name, safe='')}.json"
+    return f"{_REFERENCES}/{quote(name, safe='')}.json"
 
 
 def _branch(name: str, parent: str | None, version: Any, metadata: Any, identifier: Any) -> BranchRef:

@@ -152,7 +152,8 @@ class S3ObjectStore:
                 return sorted(str(o["path"]) for o in first)[:limit]
             found = self._store.list_with_delimiter(prefix or None)
             names = [str(o["path"]) for o in found["objects"]] + [str(p) for p in found["common_prefixes"]]
-            return sorted(names)
+            # Some stores keep an object for the folder itself.
+            return sorted(name for name in names if name != prefix)
 
     def remove_tree(self, prefix: str) -> None:
         with _translated(f"remove {prefix}", self._uri):

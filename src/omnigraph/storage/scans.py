@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.storage.failures import Unreadable, translated
 
-_BATCH_ROWS = 16_384
+_BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 << 20
 
 

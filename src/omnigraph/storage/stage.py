@@ -106,6 +106,14 @@ def stage_fragments(table: Table, messages: Sequence[str], rows: int, stamp: Sta
     return _staged(table, stamp, _OP.Append(fragments), table.count_rows() + rows, inserts=rows)
 
 
+def restage_append(table: Table, before: StagedWrite, stamp: Stamp) -> StagedWrite | None:
+    """The same new rows on a later version of the table; None if it was another kind of write or another place."""
+    operation = before.transaction.operation if before.transaction is not None else None
+    if not isinstance(operation, _OP.Append) or before.ref != table.ref:
+        return None
+    return _staged(table, stamp, operation, table.count_rows() + before.inserts, inserts=before.inserts)
+
+
 def stage_overwrite_fragments(
     table: Table, schema: pa.Schema, messages: Sequence[str], rows: int, stamp: Stamp
 ) -> StagedWrite:

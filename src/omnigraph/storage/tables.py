@@ -25,6 +25,7 @@ from omnigraph.storage.torn import is_whole
 VERSIONS = "_versions"
 _MAX_VERSION = (1 << 64) - 1
 _NEWEST = 100
+_CREATED = "_row_created_at_version"
 _session: Any = Session()
 
 
@@ -74,6 +75,14 @@ class IndexState:
 
     segments: int
     fragment_ids: frozenset[int]
+
+
+@dataclass(frozen=True)
+class RowsSince:
+    """Rows that were added or replaced, and how many of them are new."""
+
+    rows: pa.Table
+    inserted: int
 
 
 class Table:
@@ -177,6 +186,22 @@ class Table:
                 self.dataset.scanner([column], where, limit=1, fragments=[f]).to_table().num_rows for f in chosen
             )
 
+    def rows_since(self, before: Table, columns: Sequence[str], rows_max: int) -> RowsSince | None:
+        """What came since an earlier version of the same table; None if it is more than `rows_max` rows."""
+        known = {f.fragment_id for f in before.dataset.get_fragments()}
+        with translated(f"read {self.ref.location}"):
+            # A row that is replaced moves to a new fragment.
+            fresh = [f for f in self.dataset.get_fragments() if f.fragment_id not in known]
+            where = f"_row_last_updated_at_version > {before.version}"
+            if not fresh:
+                return RowsSince(self.read(columns, "false"), 0)
+            wanted = [*columns, _CREATED]
+            found = self.dataset.scanner(wanted, where, limit=rows_max + 1, fragments=fresh).to_table()
+        if found.num_rows > rows_max:
+            return None
+        inserted = pc.sum(pc.greater(found.column(_CREATED), before.version)).as_py() or 0
+        return RowsSince(found.select(list(columns)), int(inserted))
+
     def fragments(self) -> list[Any]:
         return [f.metadata for f in self.dataset.get_fragments()]
 
@@ -279,5 +304,11 @@ def _version_numbers(ref: TableRef) -> list[int]:
     """The newest version numbers, ascending."""
     # Names count downwards, so the first ones of a listing are the newest versions.
     keys = ref.root.objects.list(f"{ref.path}/{VERSIONS}", limit=_NEWEST)
-    stems = (k.rsplit("/", 1)[1].removesuffix(".manifest") for k in keys if k.endswith(".manifest"))
-    return sorted(_MAX_VERSION - int(s) for s in stems if s.isdigit() and len(s) == 20)
+    return sorted(v for v in map(version_number, keys) if v is not None)
+
+
+def version_number(key: str) -> int | None:
+    """The version that an object in a table's folder of versions makes exist; None for other objects there."""
+    name = key.rsplit("/", 1)[1]
+    stem = name.removesuffix(".manifest")
+    return _MAX_VERSION - int(stem) if name != stem and stem.isdigit() and len(stem) == 20 else None

@@ -33,7 +33,7 @@ def _init(
     place = run.uri(uri)
     source = read_source(schema, "schema", "--schema")
     run.announce(place)
-    from omnigraph.graph import Graph
+    from omnigraph.api import Graph
 
     try:
         graph = Graph.init(place, source, force=force, settings=run.settings)

@@ -11,6 +11,7 @@ from omnigraph.cli.command import ActorOption, BranchOption, MessageOption, Run,
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.output import put_json, put_line, say
 from omnigraph.cli.progress import progress
+from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     "omnigraph load ./library --data people.jsonl --data books.jsonl.gz --mode append",
     "omnigraph load ./library --data exports/ --mode merge --branch import --from main -m 'weekly import'",
+    "omnigraph load ./library --data exports/ --mode append --engine spark --master 'local[2]'",
     "omnigraph load ./library --data people.jsonl --mode merge --on-error quarantine --rejects bad.jsonl",
 )
 
@@ -63,11 +65,17 @@ def _load(
     retries: Annotated[
         int | None, typer.Option("--retries", metavar="N", min=0, help="How often to prepare again after a lost race.")
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="One process, or Spark; auto takes Spark for large inputs or a master.")
+    ] = Engine.auto,
+    master: MasterOption = None,
+    spark_conf: ConfOption = None,
     message: MessageOption = None,
     actor: ActorOption = None,
     yes: YesOption = False,
 ) -> None:
     """Load NDJSON files as one commit; any bad row stops it."""
+    take_spark_options(run, master, spark_conf)
     place = run.uri(uri)
     if mode is Mode.overwrite:
         run.confirm(yes, "overwrite rows", uri)
@@ -82,6 +90,7 @@ def _load(
             rejects=rejects,
             max_errors=max_errors,
             retries=retries,
+            engine=engine.value,
             index=not no_index,
             actor=run.actor(actor),
             message=message,

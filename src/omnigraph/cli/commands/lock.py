@@ -52,7 +52,7 @@ def _break(run: Run, uri: UriArgument = None, branch: BranchOption = None, confi
     On a local disk a lock that is held has a living holder, and is never broken.
     """
     place, on = run.uri(uri), run.branch(branch)
-    from omnigraph.graph import Graph
+    from omnigraph.api import Graph
 
     if confirm:
         run.announce(place)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +22,7 @@ from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.job_progress import job_progress
 from omnigraph.cli.output import on_terminal, put_json, put_line, say
+from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.job.definition import Definition
@@ -36,17 +36,9 @@ _RUN_EXAMPLES = (
 )
 
 
-class Engine(StrEnum):
-    spark = "spark"
-    auto = "auto"
-    embedded = "embedded"
-
-
 FileArgument = Annotated[str, typer.Argument(metavar="FILE", help="The pipeline.yaml.")]
 FromOption = Annotated[str | None, typer.Option("--from", metavar="B", help="Make the branch from this one if needed.")]
 ModeOption = Annotated[Mode | None, typer.Option("--mode", help="Strict inserts, upserts, or replace the types.")]
-MasterOption = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master; default local[*].")]
-ConfOption = Annotated[list[str] | None, typer.Option("--spark-conf", metavar="K=V", help="A Spark setting. Repeats.")]
 EngineOption = Annotated[Engine, typer.Option("--engine", help="A pipeline runs on spark.")]
 ReportOption = Annotated[
     str | None, typer.Option("--report", metavar="FILE", help="Write a report: an HTML page, or JSON if named .json.")
@@ -71,7 +63,7 @@ def _validate(
     spark_conf: ConfOption = None,
     engine: EngineOption = Engine.spark,
 ) -> None:
-    """Check a pipeline file against its graph and sources; nothing is written."""
+    """Check a pipeline file; nothing is written."""
     _on_spark(run, engine, master, spark_conf)
     definition, place = _read(run, file)
     with run.read(place) as graph:
@@ -130,13 +122,7 @@ def _run(
 def _on_spark(run: Run, engine: Engine, master: str | None, given: Sequence[str] | None) -> None:
     if engine is Engine.embedded:
         raise UsageMistake("a pipeline runs on spark", "Its transforms are Spark SQL; leave --engine out.")
-    conf = dict(run.settings.spark_conf)
-    for pair in given or ():
-        name, is_pair, value = pair.partition("=")
-        if not is_pair or not name:
-            raise UsageMistake(f"--spark-conf '{pair}' is not K=V", "For example spark.driver.memory=4g.")
-        conf[name.strip()] = value.strip()
-    run.settings = replace(run.settings, spark_conf=conf, spark_master=master or run.settings.spark_master)
+    take_spark_options(run, master, given)
 
 
 def _read(run: Run, file: str) -> tuple[Definition, str | None]:

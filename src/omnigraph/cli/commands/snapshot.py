@@ -12,7 +12,7 @@ from omnigraph.cli.output import put_json, put_line
 from omnigraph.cli.targets import AsOfOption, AtOption, Picked, SnapshotOption, TargetOptions
 
 if TYPE_CHECKING:
-    from omnigraph.graph import Graph
+    from omnigraph.api import Graph
 
 _COLUMNS = ("table_key", "location", "table_version", "table_branch", "row_count")
 _ARROW_TYPES = ("string", "string", "uint64", "string", "uint64")

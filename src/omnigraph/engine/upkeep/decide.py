@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from omnigraph.base.ids import is_ulid
 from omnigraph.commit.staging import Heartbeat
+from omnigraph.manifest import layout
 from omnigraph.storage.files import owner_of, unit_of
 from omnigraph.storage.objects import FoundFile
 from omnigraph.storage.refs import BranchRef
@@ -20,6 +22,7 @@ from omnigraph.storage.refs import BranchRef
 # A listing tells times in whole seconds on some stores, and a kernel's own clock may lag a little.
 CLOCK_SLACK_US = 2_000_000
 _LEGACY_RUNS = re.compile(r"_graph_run(s|_actors)[^/]*\.lance")
+_TABLE = re.compile(r"(nodes|edges)/[^/]+")
 _TREE_VERSION = re.compile(r"tree/(?P<name>.+)/_versions/[^/]+\.manifest")
 
 
@@ -101,8 +104,14 @@ def trees_without_reference(paths: Iterable[str], refs: Collection[str], live: C
 
 
 def unregistered_tables(places: Iterable[str], registered: Collection[str]) -> list[str]:
-    """Table folders that no live branch ever registered."""
-    return sorted(place for place in places if place not in registered)
+    """Table folders that no live branch ever registered; never a folder of tables."""
+    return sorted(place for place in places if _TABLE.fullmatch(place) and place not in registered)
+
+
+def staging_folders(places: Iterable[str], heartbeats: Iterable[Heartbeat]) -> list[str]:
+    """Folders of loads that have no heartbeat."""
+    known = {heartbeat.folder for heartbeat in heartbeats}
+    return sorted(p for p in places if p not in known and is_ulid(p.removeprefix(f"{layout.STAGING_DIR}/")))
 
 
 def legacy_tables(names: Iterable[str]) -> list[str]:
@@ -111,7 +120,7 @@ def legacy_tables(names: Iterable[str]) -> list[str]:
 
 def dead_heartbeats(heartbeats: Iterable[Heartbeat], at_us: int, limit_us: int) -> list[Heartbeat]:
     """Loads that gave no sign of life for a lifetime; one that cannot be read is dead when it is old enough."""
-    return [h for h in heartbeats if not h.is_alive(at_us) or (not h.readable and h.renewed_us < limit_us)]
+    return [h for h in heartbeats if (not h.is_alive(at_us) if h.readable else h.renewed_us < limit_us)]
 
 
 def staged_before(at_us: int, grace_us: int, living: Iterable[Heartbeat]) -> int:

@@ -23,6 +23,7 @@ from omnigraph.engine.upkeep.decide import (
     legacy_tables,
     orphan_forks,
     staged_leftovers,
+    staging_folders,
     trees_without_reference,
     unregistered_tables,
 )
@@ -30,7 +31,7 @@ from omnigraph.engine.upkeep.result import Kept, Removed, TableCleanup
 from omnigraph.engine.upkeep.seen import Seen
 from omnigraph.manifest import layout
 from omnigraph.storage.files import referenced_units
-from omnigraph.storage.refs import list_branches
+from omnigraph.storage.refs import list_branches, read_branch
 from omnigraph.storage.tables import newest_number, table_exists
 
 _CHUNK = 1_000
@@ -75,11 +76,9 @@ class Reconcile:
     def _staging(self) -> None:
         for heartbeat in self.seen.dead:
             self._take(heartbeat.key, What.HEARTBEAT, partial(removal.remove_heartbeat, self.ctx, heartbeat))
-        owned = {h.folder for h in self.seen.heartbeats}
-        for folder in self.ctx.objects.list(layout.STAGING_DIR):
-            if folder.endswith(".json") or folder in owned or self._is_young(folder):
-                continue
-            self._take(folder, What.STAGING, partial(self.ctx.objects.remove_tree, folder))
+        for folder in staging_folders(self.ctx.objects.list(layout.STAGING_DIR), self.seen.heartbeats):
+            if not self._is_young(folder):
+                self._take(folder, What.STAGING, partial(self.ctx.objects.remove_tree, folder))
         for place in _OWN_FOLDERS:
             for file in list(self.ctx.objects.walk(place)):
                 if file.key.rsplit("/", 1)[1].startswith(".tmp-") and file.modified_us < self.seen.limit_us:
@@ -134,13 +133,8 @@ class Reconcile:
     def _staged(self, location: str) -> int:
         """The bytes of files nobody refers to that went from one table."""
         ctx = self.ctx
-        forks = list(list_branches(ctx.ref(location, None)))
-        refs = {name: ctx.ref(location, name) for name in (None, *forks)}
-        # Heads before references: a commit in between is then noticed.
-        heads = {name: newest_number(ref) for name, ref in refs.items()}
-        needed: set[str] = set()
-        for ref in refs.values():
-            needed |= referenced_units(ref)
+        heads, needed = self._needed(location)
+        forks = [name for name in heads if name is not None]
         self._trees(location, forks, needed)
         total_files = total_bytes = 0
         for branch, chunk in self._chunks(location, forks, needed):
@@ -152,6 +146,23 @@ class Reconcile:
         if total_files:
             self.removed.append(Removed(location, What.STAGED.value, total_files, total_bytes))
         return total_bytes
+
+    def _needed(self, location: str) -> tuple[dict[str | None, int], set[str]]:
+        """The head of main and of every fork of a table, and what all their versions refer to."""
+        heads: dict[str | None, int] = {}
+        needed: set[str] = set()
+        for name in (None, *list_branches(self.ctx.ref(location, None))):
+            ref = self.ctx.ref(location, name)
+            # The head before the references: a commit in between is then noticed.
+            head = newest_number(ref)
+            try:
+                needed |= referenced_units(ref)
+            except OmniError:
+                if name is None or read_branch(ref, name) is not None:
+                    raise
+                continue  # its branch was deleted since they were listed
+            heads[name] = head
+        return heads, needed
 
     def _trees(self, location: str, forks: list[str], needed: set[str]) -> None:
         paths = (f.key.removeprefix(f"{location}/") for f in self.ctx.objects.walk(f"{location}/tree"))

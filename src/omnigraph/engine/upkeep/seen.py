@@ -18,7 +18,7 @@ from omnigraph.base.errors import Conflict, Drift, OmniError
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.sidecar import pending_sidecars
 from omnigraph.commit.staging import Heartbeat, list_heartbeats
-from omnigraph.engine.upkeep.decide import ForkUse, dead_heartbeats, staged_before
+from omnigraph.engine.upkeep.decide import CLOCK_SLACK_US, ForkUse, dead_heartbeats, staged_before
 from omnigraph.manifest import layout
 from omnigraph.manifest.store import BranchState, branch_label
 from omnigraph.storage.tables import head_version
@@ -38,7 +38,7 @@ class Seen:
 
     @cached_property
     def dead(self) -> list[Heartbeat]:
-        return dead_heartbeats(self.heartbeats, self.at_us, self.at_us - self.grace_us)
+        return dead_heartbeats(self.heartbeats, self.at_us, self.at_us - self.grace_us - CLOCK_SLACK_US)
 
     @cached_property
     def living(self) -> list[Heartbeat]:

@@ -12,7 +12,7 @@ from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.staging import stage_change
 from omnigraph.engine.write.validate.check import Aside, Check
 from omnigraph.records.violations import Findings
-from omnigraph.storage.stage import StagedWrite, Stamp
+from omnigraph.storage.stage import StagedWrite, Stamp, restage_append
 from omnigraph.storage.tables import Table
 
 
@@ -27,6 +27,14 @@ class Bench(Protocol):
     def stage(self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp) -> StagedWrite:
         """The change as files beside the table; nothing moves."""
 
+    def restage(
+        self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp, before: StagedWrite
+    ) -> StagedWrite | None:
+        """A change that was staged on an earlier version, on this one; None if it has to be staged anew.
+
+        None of its rows was touched by others meanwhile.
+        """
+
 
 class EmbeddedBench:
     engine = "embedded"
@@ -39,3 +47,8 @@ class EmbeddedBench:
 
     def stage(self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp) -> StagedWrite:
         return stage_change(table, schema, change, stamp, self.scratch)
+
+    def restage(
+        self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp, before: StagedWrite
+    ) -> StagedWrite | None:
+        return restage_append(table, before, stamp)

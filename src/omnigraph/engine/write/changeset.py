@@ -25,6 +25,8 @@ class TableChange:
     delete_ids: pa.Array = field(default_factory=lambda: _NO_IDS)
     replaces_all: bool = False
     strict_insert: bool = False
+    has_fresh_ids: bool = False
+    """Whether every id was made for this write, so that none of them can be met anywhere."""
 
     @property
     def row_count(self) -> int:

@@ -6,7 +6,7 @@ are told apart, and NaN stays NaN. A position is the number of the frame and of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,9 @@ from omnigraph.records.violations import FILE_SHIFT, Findings
 from omnigraph.settings import Settings
 
 Frame: TypeAlias = Any
-"""A pyarrow Table, or anything with `__arrow_c_stream__` or `to_arrow`, or a pandas DataFrame."""
+"""A pyarrow Table, or anything with `__arrow_c_stream__` or `to_arrow`, or a pandas DataFrame.
+
+A pyarrow RecordBatchReader is read a batch at a time; of everything else all rows are in memory."""
 
 _ENDS = {"from": "src", "to": "dst"}
 
@@ -41,18 +43,21 @@ def read_frames(
     intake = Intake(catalog, names, Findings(max_errors), rejects=rejects)
     spools = SpooledIntake(intake, scratch)
     tables = [(_table_type(catalog, name), _arrow(name, frame)) for name, frame in frames.items()]
-    prepared = [(type_, _named(type_, table)) for type_, table in tables]
+    for type_, table in tables:
+        _names(type_, table)
     seen = 0
     progress("read", 0)
-    for number, (type_, table) in enumerate(prepared):
+    for number, (type_, table) in enumerate(tables):
         row = 1
-        for batch in table.to_batches(settings.load_batch_rows):
+        for batch in _batches(type_, table, settings.load_batch_rows):
             if batch.num_rows:
                 first = (number << FILE_SHIFT) + row
                 decoder = FrameRows(catalog, type_, batch, np.arange(first, first + batch.num_rows, dtype=np.int64))
                 if rejects is not None:
                     rejects.keep_raw(decoder.raw())
                 rows = decoder.decode()
+                if decoder.has_explicit_ids:
+                    intake.explicit_ids.add(type_.table_key)
                 decoder.tell(intake.findings, rejects.take_row if rejects is not None else None)
                 if rows.num_rows:
                     spools.take(type_.table_key, rows)
@@ -72,8 +77,8 @@ def _table_type(catalog: Catalog, name: str) -> TableType:
     return found[0]
 
 
-def _arrow(name: str, frame: Frame) -> pa.Table:
-    if isinstance(frame, pa.Table):
+def _arrow(name: str, frame: Frame) -> pa.Table | pa.RecordBatchReader:
+    if isinstance(frame, pa.Table | pa.RecordBatchReader):
         return frame
     if isinstance(frame, pa.RecordBatch):
         return pa.Table.from_batches([frame])
@@ -89,9 +94,17 @@ def _arrow(name: str, frame: Frame) -> pa.Table:
     raise BadRequest(f"'{name}' is no frame: {type(frame).__name__}", "Give an Arrow, pandas or polars table.")
 
 
-def _named(type_: TableType, table: pa.Table) -> pa.Table:
-    """The frame with edges' ends under their stored names; unknown and repeated columns are refused."""
-    names = [_ENDS.get(n, n) if not isinstance(type_, NodeType) else n for n in table.column_names]
+def _batches(type_: TableType, table: pa.Table | pa.RecordBatchReader, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows under their stored names; those of a reader are read as they are needed."""
+    names = _names(type_, table)
+    for batch in table.to_batches(rows) if isinstance(table, pa.Table) else table:
+        named = pa.RecordBatch.from_arrays(batch.columns, names=names)
+        yield from (named.slice(start, rows) for start in range(0, named.num_rows, rows))
+
+
+def _names(type_: TableType, table: pa.Table | pa.RecordBatchReader) -> list[str]:
+    """The columns with edges' ends under their stored names; unknown and repeated ones are refused."""
+    names = [_ENDS.get(n, n) if not isinstance(type_, NodeType) else n for n in table.schema.names]
     known = [*type_.arrow_schema.names]
     for name in names:
         if name not in known:
@@ -102,4 +115,4 @@ def _named(type_: TableType, table: pa.Table) -> pa.Table:
         if end not in names:
             other = {"src": "from", "dst": "to"}[end]
             raise BadRequest(f"edges of {type_.name} need a column '{other}'", f"'{end}' is understood too.")
-    return table.rename_columns(names)
+    return names

@@ -34,6 +34,8 @@ class Intake:
     findings: Findings
     rows: Mapping[str, Rows] = field(default_factory=dict)
     rejects: Rejects | None = None
+    explicit_ids: set[str] = field(default_factory=set)
+    """The tables of which some row came with an id of its own, or has one by its key."""
 
 
 class SpooledIntake:
@@ -83,6 +85,7 @@ def read_files(
             rejects.keep_raw(_raw(lines))
         for table_key, batch in decoder.decode(lines, findings if rejects is None else Findings(0)).items():
             spools.take(table_key, batch)
+        intake.explicit_ids |= decoder.explicit_ids
         seen += len(lines.lines) + len(lines.oversized)
         progress("read", seen)
     return intake

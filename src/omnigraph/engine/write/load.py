@@ -16,9 +16,10 @@ from omnigraph.base.errors import BadRequest, Conflict, OmniError
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import LOAD, Receipt, WritePlan
-from omnigraph.commit.staging import StagingBeat
+from omnigraph.commit.staging import StagingBeat, staging_heartbeat
 from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
+from omnigraph.engine.write.again import Kept, recheck
 from omnigraph.engine.write.bench import Bench, EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
@@ -36,9 +37,13 @@ from omnigraph.engine.write.validate.unique import check_unique
 from omnigraph.manifest.store import branch_label
 from omnigraph.records.sources import STDIN, find_sources
 from omnigraph.records.violations import Findings, Stage
+from omnigraph.storage.s3 import S3Access
+from omnigraph.storage.stage import StagedWrite
 
 Mode = Literal["append", "merge", "overwrite"]
 OnError = Literal["fail", "quarantine"]
+# Loads of this size take long enough to stage that cleanup has to be told of them.
+_BULK_ROWS = 200_000
 _log = logging.getLogger("omnigraph.load")
 
 
@@ -124,10 +129,18 @@ class LoadRun:
     duplicates_merged: int = 0
     changes: ChangeSet = field(default_factory=ChangeSet)
     written: WrittenRejects | None = None
+    kept: Kept | None = None
 
     def commit(self) -> LoadResult:
         self._refuse_unread()
         self.changes = self._changes()
+        rows = sum(change.row_count for change in self.changes.tables.values())
+        if self.beat is not None or rows < _BULK_ROWS:
+            return self._commit()
+        with staging_heartbeat(self.ctx, self.operation_id, self.open_view().branch, self.notes.actor) as self.beat:
+            return self._commit()
+
+    def _commit(self) -> LoadResult:
         self.progress("check", 0)
         view = self.open_view()
         check = self.bench.check(view, self.changes, self.intake.findings)
@@ -163,7 +176,13 @@ class LoadRun:
         mode = self.options.mode
         return ChangeSet(
             {
-                key: TableChange(key, rows, replaces_all=mode == "overwrite", strict_insert=mode == "append")
+                key: TableChange(
+                    key,
+                    rows,
+                    replaces_all=mode == "overwrite",
+                    strict_insert=mode == "append",
+                    has_fresh_ids=key not in self.intake.explicit_ids,
+                )
                 for key, rows in self.intake.rows.items()
                 if rows.num_rows
             }
@@ -172,23 +191,45 @@ class LoadRun:
     def _prepare(self, attempt: Attempt, base: Mapping[str, TableChange]) -> WritePlan:
         if attempt.view.catalog != self.intake.catalog:
             raise Conflict("the schema changed during the load", "Nothing was written. Load again.")
-        self.changes = ChangeSet({key: replace(change) for key, change in base.items()})
+        if self.intake.rejects is not None:
+            return self._plan(attempt, self._prepare_without_bad(attempt, base, self.intake.rejects.attempt()), {})
+        findings = self._findings()
+        touched = None if self.kept is None else recheck(self.kept, attempt.view, findings, self.bench)
+        if self.kept is not None and touched is not None:
+            self._raise_refusal(findings)
+            staged = {key: one for key, one in self.kept.staged.items() if key not in touched}
+            return self._plan(attempt, self.kept.read, staged)
+        self.changes = ChangeSet(dict(base))
+        findings = self._findings()
+        read = validate(self.bench.check(attempt.view, self.changes, findings))
+        self._raise_refusal(findings)
+        return self._plan(attempt, read, self.kept.staged if self.kept and self.options.mode == "append" else {})
+
+    def _findings(self) -> Findings:
+        """What was found while reading, for the stages across rows to add to."""
         findings = Findings(self.intake.findings.listed_max)
         findings.merge(self.intake.findings)
-        if self.intake.rejects is None:
-            read = validate(self.bench.check(attempt.view, self.changes, findings))
-            self._raise_refusal(findings)
-        else:
-            read = self._prepare_without_bad(attempt, findings, self.intake.rejects.attempt())
+        return findings
+
+    def _plan(self, attempt: Attempt, read: frozenset[str], staged: Mapping[str, StagedWrite]) -> WritePlan:
         self.progress("write", 0)
         # A type of which no row is left was not touched: leaving bad rows out never empties a table.
         self.changes.tables = {key: change for key, change in self.changes.tables.items() if change.row_count}
         view = attempt.writable(self.changes.tables)
         if self.beat is not None:
             self.beat.pin(view)
-        return plan_changeset(view, self.changes, read, LOAD, self.notes, self.bench, self.operation_id)
+        operation = self.operation_id if self.kept is None else None
+        plan = plan_changeset(view, self.changes, read, LOAD, self.notes, self.bench, operation, staged)
+        steps = {effect.table_key: effect.steps[0] for effect in plan.effects}
+        done = {key: step for key, step in steps.items() if isinstance(step, StagedWrite)}
+        self.kept = Kept(view, self.changes, read, done)
+        return plan
 
-    def _prepare_without_bad(self, attempt: Attempt, findings: Findings, rejects: Rejects) -> frozenset[str]:
+    def _prepare_without_bad(
+        self, attempt: Attempt, base: Mapping[str, TableChange], rejects: Rejects
+    ) -> frozenset[str]:
+        self.changes = ChangeSet({key: replace(change) for key, change in base.items()})
+        findings = self._findings()
         check = self.bench.check(attempt.view, self.changes, findings, rejects)
         for stage in (check_ids, check_all_values):
             stage(check)
@@ -242,11 +283,12 @@ def load_files(
     options: LoadOptions,
     notes: Annotations,
     progress: Progress | None = None,
+    access: S3Access | None = None,
 ) -> LoadResult:
-    """Load NDJSON files, directories of them, or standard input (`-`)."""
+    """Load NDJSON files, directories of them, or standard input (`-`); with `access` also objects in S3."""
     tell = progress or quiet
     view = open_view()
-    sources = find_sources(inputs)
+    sources = find_sources(inputs, access)
     path = rejects_path_of(options, str(inputs[0]) if inputs else None)
     with Scratch(ctx.settings) as scratch:
         limit = options.max_errors or ctx.settings.load_max_errors

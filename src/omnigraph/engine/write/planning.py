@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import orjson
 
@@ -13,7 +13,7 @@ from omnigraph.engine.view import View
 from omnigraph.engine.write.bench import Bench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.changeset import ChangeSet
-from omnigraph.storage.stage import Stamp
+from omnigraph.storage.stage import StagedWrite, Stamp
 
 
 def plan_changeset(
@@ -24,8 +24,12 @@ def plan_changeset(
     notes: Annotations,
     bench: Bench,
     operation_id: str | None = None,
+    staged_before: Mapping[str, StagedWrite] | None = None,
 ) -> WritePlan:
-    """Stage every change against the view; the plan relies on the tables written and on those in `read`."""
+    """Stage every change against the view; the plan relies on the tables written and on those in `read`.
+
+    `staged_before`: what an earlier attempt staged of the same changes, none of whose rows others touched since.
+    """
     metadata = dict(notes.metadata or {})
     check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
     operation = operation_id or new_ulid()
@@ -35,7 +39,9 @@ def plan_changeset(
     for change in written:
         table = view.table_to_write(change.table_key)
         schema = view.catalog.arrow_schema(change.table_key)
-        staged = bench.stage(table, schema, change, Stamp(operation, change.table_key, "0"))
+        stamp, before = Stamp(operation, change.table_key, "0"), (staged_before or {}).get(change.table_key)
+        again = bench.restage(table, schema, change, stamp, before) if before is not None else None
+        staged = again or bench.stage(table, schema, change, stamp)
         if staged.inserts or staged.updates or staged.deletes:
             effects.append(effect_of(staged))
         reach("stage.files_written")

@@ -123,6 +123,8 @@ class Rejects:
             for batch in dropped.batches():
                 self._refused_pile(change.table_key).append(batch)
             dropped.close()
+        # A type of which no row is left was not touched: leaving bad rows out never empties a table.
+        changes.tables = {key: change for key, change in changes.tables.items() if change.row_count}
         self._fresh, self._fresh_types = array("q"), set()
         return len(positions)
 

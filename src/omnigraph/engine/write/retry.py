@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from omnigraph.base.errors import ExpectedVersionMismatch, RowLevelCasContention
+from omnigraph.base.errors import Conflict, ExpectedVersionMismatch, Reclaimed, RowLevelCasContention, Unavailable
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.forks import fork_tables, inherited
 from omnigraph.commit.locks import HeldLock
@@ -62,4 +62,15 @@ def commit_with_retries(
         except (ExpectedVersionMismatch, RowLevelCasContention):
             if number == retries:
                 raise
+        except (Unavailable, Reclaimed) as error:
+            # A branch that is deleted takes the files of its tables from under those who prepare a write on them.
+            if _is_gone(ctx, view):
+                told = f"branch '{view.branch}' was deleted while this write was prepared"
+                raise Conflict(told, "Nothing was written.") from error
+            raise
     raise AssertionError("the loop returns or raises")
+
+
+def _is_gone(ctx: CommitContext, view: View) -> bool:
+    known = ctx.manifest.branch(view.branch) if view.branch is not None else None
+    return view.branch is not None and (known is None or known.incarnation != view.incarnation)

@@ -7,7 +7,7 @@ Holds for every RowSpool:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import pyarrow as pa
 from omnigraph.base.errors import InternalError
 from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.records.decode import POSITION
+from omnigraph.records.meeting import meets
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -44,6 +45,9 @@ class Rows(Protocol):
 
     def at(self, positions: Numbers) -> Iterator[pa.RecordBatch]:
         """The rows at these positions, which are ascending."""
+
+    def meeting(self, wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+        """The rows that hold one of the wanted values in its column."""
 
     def without(self, positions: Numbers, dropped: RowSpool | None = None) -> Rows:
         """The rows at other positions; `dropped` takes what it has columns for of those left out."""
@@ -142,6 +146,13 @@ class RowSpool:
             hit = contains(positions, batch.column(name).to_numpy())
             if hit.any():
                 yield batch.filter(pa.array(hit))
+
+    def meeting(self, wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+        """The rows that hold one of the wanted values in its column."""
+        for batch in self.batches():
+            met = meets(batch, wanted)
+            if met.num_rows:
+                yield met
 
     def without(self, positions: Numbers, dropped: RowSpool | None = None) -> RowSpool:
         """A new spool of the rows at other positions; `dropped` takes what it has columns for of those left out."""

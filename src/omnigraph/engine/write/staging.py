@@ -47,12 +47,17 @@ def stage_change(table: Table, schema: pa.Schema, change: TableChange, stamp: St
     if change.replaces_all:
         return stage_overwrite(table, _reader(rows, schema) if rows else schema.empty_table(), stamp)
     adds_only = rows is not None and not len(change.delete_ids)
-    if rows is not None and adds_only and (change.strict_insert or table.count_rows() == 0):
+    if rows is not None and adds_only and (is_insert(change) or table.count_rows() == 0):
         return stage_new_rows(table, _reader(rows, schema), stamp)
     if change.row_count + len(change.delete_ids) <= _FEW_ROWS:
         upserts = pa.Table.from_batches(_stored_columns(rows.batches(), schema), schema=schema) if rows else None
         return stage_rows(table, upserts, change.delete_ids.to_pylist(), stamp)
     return _stage_many(table, schema, change, stamp, scratch)
+
+
+def is_insert(change: TableChange) -> bool:
+    """Whether none of the rows can take the place of a stored one."""
+    return change.strict_insert or change.has_fresh_ids
 
 
 def _reader(rows: Rows, schema: pa.Schema) -> pa.RecordBatchReader:

@@ -11,9 +11,9 @@ from omnigraph.engine.write.staging import stage_change
 from omnigraph.engine.write.validate.check import Aside, Check
 from omnigraph.pipeline.bulk.check import SparkCheck
 from omnigraph.pipeline.bulk.desk import Desk
-from omnigraph.pipeline.bulk.write import stage_on_spark
+from omnigraph.pipeline.bulk.write import Upsert, restage_upsert, stage_on_spark
 from omnigraph.records.violations import Findings
-from omnigraph.storage.stage import StagedWrite, Stamp
+from omnigraph.storage.stage import StagedWrite, Stamp, restage_append
 from omnigraph.storage.tables import Table
 
 # Below this many rows one process stages a table sooner than executors do.
@@ -27,6 +27,7 @@ class SparkBench:
         self.scratch = scratch
         self._desk = desk
         self._breaks_values = breaks_values
+        self._upserts: dict[str, Upsert | None] = {}
 
     def check(self, view: View, changes: ChangeSet, findings: Findings, aside: Aside | None = None) -> Check:
         return SparkCheck(view, changes, self.scratch, findings, aside, self._desk, self._breaks_values)
@@ -34,4 +35,14 @@ class SparkBench:
     def stage(self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp) -> StagedWrite:
         if change.row_count <= STAGE_HERE_ROWS_MAX:
             return stage_change(table, schema, change, stamp, self.scratch)
-        return stage_on_spark(self._desk, table, schema, change, stamp)
+        staged = stage_on_spark(self._desk, table, schema, change, stamp)
+        self._upserts[change.table_key] = staged.upsert
+        return staged.write
+
+    def restage(
+        self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp, before: StagedWrite
+    ) -> StagedWrite | None:
+        upsert = self._upserts.get(change.table_key)
+        if upsert is not None and before.ref == table.ref:
+            return restage_upsert(self._desk, table, upsert, change, stamp)
+        return restage_append(table, before, stamp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ class BulkIntake:
     def read_files(self, sources: Sequence[Source]) -> None:
         """NDJSON files, whose numbers follow those of the inputs before."""
         first = len(self._names)
-        moved = [Source(first + source.number, source.name, source.path) for source in sources]
+        moved = [replace(source, number=first + source.number) for source in sources]
         self._names += [source.name for source in sources]
         splits = self._counted(split_sources(moved))
         # One file of rows for each group and table: few groups, so that fragments are not small.
@@ -93,7 +94,8 @@ class BulkIntake:
                 files.setdefault(table_key, []).append(file)
         rows = {key: self._rows(key, sorted(found, key=lambda file: file.first)) for key, found in files.items()}
         rejects = self._rejects() if self._task.quarantine else None
-        return Intake(self._task.catalog, tuple(self._names), findings, rows, rejects)
+        explicit = {key for one in self._decoded for key in one.explicit_ids}
+        return Intake(self._task.catalog, tuple(self._names), findings, rows, rejects, explicit)
 
     def _rows(self, table_key: str, files: Sequence[RowFile]) -> StagedRows:
         schema = self._task.catalog.arrow_schema(table_key).append(_POSITION_FIELD)

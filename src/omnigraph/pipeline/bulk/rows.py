@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,7 @@ from omnigraph.engine.scratch import Relation
 from omnigraph.engine.write.spool import Numbers, RowSpool
 from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.worker.carry import carrier, columns_ddl, pack, unpack
+from omnigraph.pipeline.worker.look import MeetingTask, meeting_rows
 from omnigraph.pipeline.worker.rows import PART, Dropped, Reading, read_packed, rows_at
 from omnigraph.records.decode import POSITION
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX
@@ -111,6 +112,13 @@ class StagedRows:
     def at(self, positions: Numbers) -> Iterator[pa.RecordBatch]:
         name = POSITION if POSITION in self.schema.names else "position"
         return rows_at(sorted(self.files, key=lambda file: file.first), positions, name, self.reading())
+
+    def meeting(self, wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+        task = MeetingTask(self.reading(), dict(wanted), self._desk.folder)
+        groups = self._desk.grouped(self.files)
+        for found in self._desk.answers(groups, partial(meeting_rows, task=task), "checking rows"):
+            if found is not None:
+                yield from StagedRows(self._desk, self.schema, (found,)).batches()
 
     def without(self, positions: Numbers, dropped: RowSpool | None = None) -> StagedRows:
         gone = np.unique(positions)

@@ -88,6 +88,7 @@ class LoadSection:
     max_errors: int | None = None
     index: bool = True
     message: str | None = None
+    spot: Spot = Spot(1, "load")
 
 
 @dataclass(frozen=True)
@@ -251,6 +252,7 @@ def _load(part: Branch) -> LoadSection:
         given["max_errors"].count() if "max_errors" in given else None,
         True if index is None else index,
         given["message"].text() if "message" in given else None,
+        part.spot,
     )
     if section.rejects is not None and section.on_error == "fail":
         told = "a rejects file is only written with on_error: quarantine"

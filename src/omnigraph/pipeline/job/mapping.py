@@ -60,9 +60,13 @@ def check_mapping(mapping: TypeMapping, catalog: Catalog, views: Views, problems
                 _check_end("dst", mapping.dst, catalog.find_node(table.dst_type), rows, problems)
     if table is None or rows is None or len(problems) > before:
         return None
-    if isinstance(table, NodeType):
-        return CheckedMapping(mapping, table, rows)
-    return CheckedMapping(mapping, table, rows, (_key(catalog, table.src_type), _key(catalog, table.dst_type)))
+    ends = (table.src_type, table.dst_type) if isinstance(table, EdgeType) else ("", "")
+    checked = CheckedMapping(mapping, table, rows, (_key(catalog, ends[0]), _key(catalog, ends[1])))
+    # Parts that are well by themselves may not go together: an aggregate beside a column, for one.
+    with analysed(problems, mapping.spot, f"analysing {mapping.spot.path}", rows.frame.columns):
+        _ = checked.frame_input(lambda _: None).frame.schema
+        return checked
+    return None
 
 
 def _key(catalog: Catalog, name: str) -> tuple[str, ...]:

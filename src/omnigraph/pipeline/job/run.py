@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from omnigraph.base.errors import OmniError
 from omnigraph.engine.write.load import LoadOptions, LoadResult
 from omnigraph.graph import Graph
+from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.frames import spark_session
 from omnigraph.pipeline.job.definition import Definition, read_definition
 from omnigraph.pipeline.job.page import report_page
@@ -105,7 +106,8 @@ class _Run:
     def _load(self, prepared: Prepared, spark: SparkSession) -> LoadResult:
         definition, section = prepared.definition, prepared.definition.load
         self.enter("number rows")
-        inputs = [mapping.frame_input(prepared.sources.located) for mapping in prepared.mappings]
+        with spark_failures("preparing the mappings"):
+            inputs = [mapping.frame_input(prepared.sources.located) for mapping in prepared.mappings]
         rejects = rejects_path(definition)
         if rejects is not None:
             os.makedirs(os.path.dirname(rejects) or ".", exist_ok=True)

@@ -156,7 +156,7 @@ class S3Source:
 
     def _columnar(self, format_: Literal["parquet", "orc"]) -> DataFrame:
         schema = file_schema(self._objects[0].uri, format_, self._access)
-        columns = StructType().add(FILE_COLUMN, "string").add(ROW_COLUMN, "bigint")
+        columns = StructType().add(FILE_COLUMN, "string").add(ROW_COLUMN, "long")
         for field in from_arrow_schema(schema, prefer_timestamp_ntz=True):
             columns = columns.add(field)
         files = self._spread([(each.uri,) for each in self._objects], f"{FILE_COLUMN} string")
@@ -230,7 +230,7 @@ class S3Source:
             return reader.json(lines).schema
         # The reader takes the first line for the names, so that line must come first.
         first = self._spark.createDataFrame([(line,) for line in self._first_line()], "value string")
-        infers = self._source.options.get("inferSchema", "false").lower() == "true"
+        infers = any(n.lower() == "inferschema" and v.lower() == "true" for n, v in self._source.options.items())
         return reader.csv(first.union(lines) if infers else first).schema
 
     def _first_line(self) -> list[str]:

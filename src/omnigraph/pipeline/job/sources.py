@@ -6,10 +6,12 @@ comment lines not counted. They are found for every format Spark reads from file
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Sequence
 from typing import Any, cast
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -24,9 +26,11 @@ _FIRST, _BEFORE = "__job_first", "__job_before"
 
 
 class Sources:
-    """Reads each source once; asking again gives the same frame."""
+    """Reads each source once; asking again gives the same frame. The session is the pipeline's own."""
 
     def __init__(self, spark: SparkSession, definition: Definition, access: S3Access) -> None:
+        # Else a text column keeps the blanks of an object in it when read from files, but not when parsed from lines.
+        spark.conf.set("spark.sql.json.enableExactStringParsing", "false")
         self._spark = spark
         self._definition = definition
         self._access = access
@@ -43,7 +47,7 @@ class Sources:
         rows = self.frame(source)
         if source.name in self._on_s3:
             return self._on_s3[source.name].frame(located=True)
-        if not source.paths or _drops_rows(source):
+        if not source.paths or _drops_rows(source) or not _has_places(rows):
             return None
         with spark_failures(f"numbering the rows of source '{source.name}'"):
             if source.format == "parquet":
@@ -96,6 +100,14 @@ class Sources:
         return sf.when(plain.startswith(here), rest).otherwise(plain).alias(FILE_COLUMN)
 
 
+def _has_places(rows: DataFrame) -> bool:
+    """Whether the reader says which file a row comes from; readers of other makers may not."""
+    try:
+        return bool(rows.select("_metadata.file_path", "_metadata.file_block_start").columns)
+    except AnalysisException:
+        return False
+
+
 def _row(number: Column) -> Column:
     return number.cast("bigint").alias(ROW_COLUMN)
 
@@ -111,8 +123,6 @@ def _drops_rows(source: Source) -> bool:
 
 def expanded(definition: Definition, source: Source, access: S3Access) -> Sequence[str]:
     """The files of an ndjson source, which the load reads itself."""
-    import glob
-
     found: list[str] = []
     for path in [definition.beside(path) for path in source.paths]:
         if s3_sources.is_on_s3(path):

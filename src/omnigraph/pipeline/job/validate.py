@@ -60,6 +60,7 @@ class Prepared:
     mappings: tuple[CheckedMapping, ...]
     rules: tuple[CheckedRule, ...]
     ndjson: tuple[str, ...]
+    home: SparkSession
 
     def to_json(self, uri: str) -> dict[str, Any]:
         target = self.definition.target
@@ -77,7 +78,7 @@ class Prepared:
         return {name: value for name, value in told.items() if value is not None}
 
     def release(self) -> None:
-        self.views.release()
+        _leave(self.views, self.home)
 
 
 def prepare(definition: Definition, graph: Graph, spark: SparkSession) -> Prepared:
@@ -103,7 +104,7 @@ def prepare(definition: Definition, graph: Graph, spark: SparkSession) -> Prepar
     try:
         problems.refuse()
     except BaseException:
-        views.release()
+        _leave(views, spark)
         raise
     assert definition.target.mode is not None
     return Prepared(
@@ -115,7 +116,16 @@ def prepare(definition: Definition, graph: Graph, spark: SparkSession) -> Prepar
         tuple(mapping for mapping in mappings if mapping is not None),
         tuple(rule for rule in rules if rule is not None),
         tuple(ndjson),
+        spark,
     )
+
+
+def _leave(views: Views, home: SparkSession) -> None:
+    """Drop the pipeline's views and make the caller's session the active one again."""
+    views.release()
+    if not is_connect(home):
+        # Making a frame is the public way to do that; the pipeline's own session became active by it.
+        home.createDataFrame([], "nothing int")
 
 
 def _catalog(graph: Graph, branch: str, target: Target, problems: Problems) -> Catalog | None:
@@ -137,7 +147,7 @@ def _check_rejects(definition: Definition, problems: Problems) -> None:
     path = rejects_path(definition)
     if path is not None and os.path.exists(path):
         told = f"rejects file '{path}' exists; move it away or name another"
-        problems.add(definition.target.spot.member("load.rejects"), "exists", told)
+        problems.add(definition.load.spot.member("rejects"), "exists", told)
 
 
 def rejects_path(definition: Definition) -> str | None:

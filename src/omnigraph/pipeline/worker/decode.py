@@ -55,6 +55,7 @@ class Decoded:
     raw: RowFile | None = None
     breaks_values: frozenset[str] = frozenset()
     rows_read: int = 0
+    explicit_ids: frozenset[str] = frozenset()
 
 
 def count_splits(group: Sequence[Split]) -> list[int]:
@@ -77,6 +78,7 @@ def decode_splits(group: Sequence[Split], task: DecodeTask) -> Decoded:
             for table_key, batch in decoder.decode(lines, found).items():
                 out.take(table_key, batch)
             out.rows_read += len(lines.lines) + len(lines.oversized)
+    out.explicit_ids |= decoder.explicit_ids
     return out.close()
 
 
@@ -117,6 +119,8 @@ def _decode_frame(batches: Iterator[pa.RecordBatch], task: FrameTask) -> Decoded
         decoded = rows.decode()
         rows.tell(out.findings, out.reject if task.decode.quarantine else None)
         out.take(task.table_key, decoded)
+        if rows.has_explicit_ids:
+            out.explicit_ids.add(task.table_key)
         out.rows_read += batch.num_rows
     return out.close()
 
@@ -150,6 +154,7 @@ class _Out:
         self._breaking: set[str] = set()
         self.findings = Findings(task.listed_max)
         self.rows_read = 0
+        self.explicit_ids: set[str] = set()
 
     def take(self, table_key: str, batch: pa.RecordBatch) -> None:
         self._writer(table_key, batch.schema, POSITION).append(batch)
@@ -188,4 +193,5 @@ class _Out:
         self._flush()
         files = {name: file for name, w in self._writers.items() if (file := w.close()) is not None}
         rejected, raw = files.pop("rejected", None), files.pop("raw", None)
-        return Decoded(files, self.findings, rejected, raw, frozenset(self._breaking), self.rows_read)
+        breaking, explicit = frozenset(self._breaking), frozenset(self.explicit_ids)
+        return Decoded(files, self.findings, rejected, raw, breaking, self.rows_read, explicit)

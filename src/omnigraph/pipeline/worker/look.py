@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.pipeline.worker.rows import Reading
 from omnigraph.pipeline.worker.tasks import answered
+from omnigraph.records.meeting import meets
 from omnigraph.records.values import check_values
 from omnigraph.records.violations import Findings, Violation
 from omnigraph.storage.row_files import RowFile, RowFileWriter, RowFolder
@@ -85,3 +86,23 @@ def check_file_values(group: Sequence[RowFile], task: ValueTask) -> tuple[Findin
         for batch in task.reading.batches(file):
             check_values(type_, batch, findings)
     return findings, told
+
+
+@dataclass(frozen=True)
+class MeetingTask:
+    """Which rows are looked for: those that hold one of the wanted values in its column."""
+
+    reading: Reading
+    wanted: Mapping[str, pa.Array]
+    folder: RowFolder
+
+
+def meeting_rows(group: Sequence[RowFile], task: MeetingTask) -> RowFile | None:
+    out: RowFileWriter | None = None
+    for file in group:
+        for batch in task.reading.batches(file):
+            found = meets(batch, task.wanted)
+            if out is None:
+                out = RowFileWriter(task.folder, "meeting", batch.schema)
+            out.append(found)
+    return None if out is None else out.close()

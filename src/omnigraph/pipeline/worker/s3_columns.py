@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
-import obstore
 import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from omnigraph.base.errors import BadRequest
-from omnigraph.pipeline.worker.s3_lines import key_of
 from omnigraph.storage.s3 import S3Access
+from omnigraph.storage.s3_files import S3File
 
 Format = Literal["parquet", "orc"]
 PART_COLUMNS = "__file string, part bigint, first_row bigint"
@@ -131,36 +129,8 @@ _AS_IN_SPARK = {
 
 
 def _open_parquet(uri: str, access: S3Access) -> Any:
-    return pq.ParquetFile(_file(uri, access))
+    return pq.ParquetFile(pa.PythonFile(S3File(uri, access).open(), mode="r"))
 
 
 def _open_orc(uri: str, access: S3Access) -> Any:
-    return orc.ORCFile(_file(uri, access))
-
-
-def _file(uri: str, access: S3Access) -> Any:
-    return pa.PythonFile(_Seekable(uri, access), mode="r")
-
-
-class _Seekable:
-    """An object as pyarrow wants a file."""
-
-    closed = False
-
-    def __init__(self, uri: str, access: S3Access) -> None:
-        self._reader: Any = obstore.open_reader(access.open(urlsplit(uri).netloc, ""), key_of(uri))
-
-    def read(self, size: int = -1) -> bytes:
-        return bytes(self._reader.read(None if size < 0 else size))
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return int(self._reader.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._reader.tell())
-
-    def size(self) -> int:
-        return int(self._reader.size)
-
-    def close(self) -> None:
-        self.closed = True
+    return orc.ORCFile(pa.PythonFile(S3File(uri, access).open(), mode="r"))

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
-import obstore
 import pyarrow as pa
 
 from omnigraph.storage.s3 import S3Access
+from omnigraph.storage.s3_files import S3File
 
 LINE_COLUMNS = "__file string, __row bigint, value string"
 COUNT_COLUMNS = "__file string, start bigint, rows bigint"
@@ -128,29 +127,12 @@ def _lines(wanted: LineRange, access: S3Access) -> Iterator[bytes]:
 
 
 def _chunks(wanted: LineRange, access: S3Access, offset: int) -> Iterator[bytes]:
-    parts = urlsplit(wanted.uri)
-    reader: Any = obstore.open_reader(access.open(parts.netloc, ""), key_of(wanted.uri))
-    compression = next((kind for end, kind in _COMPRESSIONS.items() if wanted.uri.endswith(end)), None)
-    if compression is not None:
-        reader = pa.CompressedInputStream(pa.PythonFile(_Octets(reader), mode="r"), compression)
-    elif offset:
-        reader.seek(offset)
-    while chunk := bytes(reader.read(_CHUNK_BYTES)):
-        yield chunk
-
-
-class _Octets:
-    """The reader as pyarrow wants a file: plain bytes."""
-
-    closed = False
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader
-
-    def read(self, size: int) -> bytes:
-        return bytes(self._reader.read(size))
-
-
-def key_of(uri: str) -> str:
-    """The key of `s3://bucket/key`, as it is written: an object's name may hold `?`, `#` and `%`."""
-    return uri.split("://", 1)[1].split("/", 1)[1]
+    with S3File(wanted.uri, access).open() as stored:
+        reader: Any = stored
+        compression = next((kind for end, kind in _COMPRESSIONS.items() if wanted.uri.endswith(end)), None)
+        if compression is not None:
+            reader = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), compression)
+        elif offset:
+            reader.seek(offset)
+        while chunk := bytes(reader.read(_CHUNK_BYTES)):
+            yield chunk

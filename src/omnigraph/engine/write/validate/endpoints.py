@@ -100,9 +100,15 @@ def _told(edge: EdgeType, side: str, node: str, row: Row) -> Violation:
     if position is None:
         message += f" (stored edge {shown(row['id'])})"
     elif refused_at is not None:
-        message = f"{side} {shown(row['endpoint'])} is {node} of line {place_of(refused_at)[1]}, which was rejected"
+        message = f"{side} {shown(row['endpoint'])} is {node} of {_line(refused_at, position)}, which was rejected"
         reason = "endpoint_rejected"
     return Violation(Stage.ENDPOINTS, NO_LINE if position is None else position, edge.name, side, reason, message)
+
+
+def _line(refused_at: int, position: int) -> str:
+    """The line of a rejected node, as seen from the line of an edge: its input is told only if it is another one."""
+    (file_number, line), (own, _) = place_of(refused_at), place_of(position)
+    return f"line {line}" if file_number == own else f"line {line} of input {file_number + 1}"
 
 
 def _report_dangling(check: Check, edge: EdgeType, side: str, node: str, change: TableChange | None) -> None:

@@ -34,7 +34,7 @@ class IdTaken(Violation):
 
 def check_ids(check: Check) -> None:
     for change in check.changes.ordered():
-        if not change.row_count:
+        if not change.row_count or change.has_fresh_ids:
             continue
         type_ = check.type_of(change)
         keyed = isinstance(type_, NodeType) and bool(type_.key_properties)
@@ -48,7 +48,9 @@ def drop_superseded(check: Check) -> int:
     """Of records with one id keep the last, and say how many were dropped; a strict insert keeps all."""
     dropped = 0
     for change in check.changes.ordered():
-        if change.rows is None or change.strict_insert or change.replaces_all or _ids_differ(change):
+        if change.rows is None or change.strict_insert or change.replaces_all or change.has_fresh_ids:
+            continue
+        if _ids_differ(change):
             continue
         with check.asked(rules.SUPERSEDED, {"input": input_rows(change, _COLUMNS, _NAMES)}) as batches:
             positions = positions_in(batches)

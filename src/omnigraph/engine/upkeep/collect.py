@@ -1,0 +1,192 @@
+"""Removes table versions that no kept commit, fork, tag or living load needs, and the files only they refer to.
+
+Holds:
+  1. A version goes before its files, so nobody opens one whose files are gone; what a crash leaves in between is
+     like a staged file and goes with age.
+  2. Branches are looked at again, and none can be made, when versions go.
+  3. Versions of `__manifest` are never touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+import orjson
+
+from omnigraph.base.errors import Conflict, OmniError
+from omnigraph.base.failpoints import reach
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.sidecar import pending_sidecars
+from omnigraph.commit.staging import Heartbeat, list_heartbeats
+from omnigraph.engine.upkeep.keep import Limits, Pinned, doomed_versions, kept_commits, pinned_by
+from omnigraph.engine.upkeep.result import TableCleanup
+from omnigraph.engine.upkeep.seen import Seen, live_states
+from omnigraph.manifest import layout
+from omnigraph.manifest.store import BranchState, branch_label, branch_name
+from omnigraph.storage.files import Units, owner_of, remove_versions, unit_of, units_without, versions_of
+from omnigraph.storage.objects import FoundFile
+from omnigraph.storage.refs import list_branches, read_branch
+from omnigraph.storage.tables import newest_number, table_exists
+
+_CHUNK = 1_000
+_DERIVED = (layout.COMMITS, layout.COMMIT_ACTORS, layout.RECOVERIES)
+Doomed = dict[str | None, list[int]]
+
+
+@dataclass
+class Collect:
+    """One pass over the tables of a graph."""
+
+    ctx: CommitContext
+    seen: Seen
+    limits: Limits
+    confirm: bool
+    _pins: dict[tuple[str | None, int], set[Pinned]] = field(default_factory=dict)
+
+    def run(self) -> Iterator[TableCleanup]:
+        """What went of each table, or would; a failure is told and the next one goes on."""
+        for location, key in sorted(self.seen.registered.items(), key=lambda item: (item[1], item[0])):
+            yield self._told(location, key)
+        for location in _DERIVED:
+            yield self._told(location, location)
+
+    def _told(self, location: str, label: str) -> TableCleanup:
+        try:
+            return self._table(location, label) if table_exists(self.ctx.ref(location, None)) else TableCleanup(label)
+        except OmniError as error:
+            return TableCleanup(label, error=str(error))
+
+    def _table(self, location: str, label: str) -> TableCleanup:
+        doomed = self._doomed(location, self.seen.states, self.seen.heartbeats)
+        if not any(doomed.values()):
+            return TableCleanup(label)
+        freed = self._freed(location, doomed)
+        total = 0
+        if self.confirm:
+            doomed, total = self._remove(location, doomed)
+            reach("cleanup.versions_removed")
+            # Looked at again: what was written since, and what stays after all, keeps its files.
+            freed -= self._needed(location, doomed)
+        else:
+            total = sum(self._sizes(location, doomed))
+        total += sum(self._sweep(location, freed, [b for b in doomed if b is not None]))
+        return TableCleanup(label, total, sum(len(versions) for versions in doomed.values()))
+
+    def _doomed(
+        self, location: str, states: Mapping[str | None, BranchState], heartbeats: tuple[Heartbeat, ...]
+    ) -> Doomed:
+        """The versions of main and of each fork that go."""
+        refs = list_branches(self.ctx.ref(location, None))
+        pins = self._pinned(states, heartbeats) if location not in _DERIVED else set()
+        doomed: Doomed = {}
+        for branch in (None, *refs):
+            ref = self.ctx.ref(location, branch)
+            points = {r.parent_version for r in refs.values() if r.parent_branch == branch}
+            if location in _DERIVED:
+                # Nobody pins these; an old handle must still find what it was read at.
+                recorded = newest_number(ref)
+                mine = {v for v, file in versions_of(ref).items() if file.modified_us >= self.seen.limit_us}
+            else:
+                recorded = _recorded(states.get(branch), location, branch)
+                mine = {version for place, fork, version in pins if (place, fork) == (location, branch)}
+            doomed[branch] = doomed_versions(versions_of(ref), mine, points, recorded, branch is not None)
+        return doomed
+
+    def _pinned(self, states: Mapping[str | None, BranchState], heartbeats: tuple[Heartbeat, ...]) -> set[Pinned]:
+        """Every version that must stay because a kept commit or a living load needs it."""
+        living = [h for h in heartbeats if h not in self.seen.dead]
+        pins = {(pin.location, pin.table_branch, pin.version) for load in living for pin in load.pins}
+        since_us = min((load.started_us for load in living), default=None)
+        tagged = _tagged(self.ctx)
+        for branch, state in states.items():
+            pins |= {(e.location, e.table_branch, e.table_version) for e in state.entries.values()}
+            known = self._pins.get((branch, state.version))
+            if known is None:
+                kept = kept_commits(state.commits(), branch, self.limits, self.seen.at_us, tagged, since_us)
+                known = self._pins[(branch, state.version)] = pinned_by(self.ctx.manifest.rows(state), kept)
+            pins |= known
+        return pins
+
+    def _freed(self, location: str, doomed: Doomed) -> set[str]:
+        """What only doomed versions refer to, of main and of all forks."""
+        needed: set[str] = set()
+        freed: set[str] = set()
+        for branch, versions in doomed.items():
+            units = self._units(location, branch, versions)
+            needed |= units.needed
+            freed |= units.of_doomed
+        return freed - needed
+
+    def _units(self, location: str, branch: str | None, doomed: Collection[int]) -> Units:
+        try:
+            return units_without(self.ctx.ref(location, branch), doomed)
+        except OmniError:
+            if branch is None or read_branch(self.ctx.ref(location, None), branch) is not None:
+                raise
+            return Units(set(), set())  # the fork was deleted since they were listed
+
+    def _needed(self, location: str, branches: Iterable[str | None]) -> set[str]:
+        """What the versions there are now refer to."""
+        return {unit for branch in branches for unit in self._units(location, branch, ()).needed}
+
+    def _remove(self, location: str, doomed: Doomed) -> tuple[Doomed, int]:
+        """Remove the versions still agreed on, while no branch can be made; those that went, and their bytes."""
+        with ExitStack() as locks:
+            locks.enter_context(self.ctx.locks.hold(layout.BRANCH_CONTROL_LOCK))
+            for label in sorted(branch_label(b) for b, versions in doomed.items() if versions):
+                locks.enter_context(self.ctx.locks.hold(branch_name(label)))
+            waits = [s.key for s in pending_sidecars(self.ctx.objects) if doomed.get(s.branch)]
+            if waits:
+                raise Conflict(f"recovery pending: {waits[0]}", "Run cleanup again when it is settled.")
+            self._pins.clear()
+            again = self._doomed(location, live_states(self.ctx), tuple(list_heartbeats(self.ctx)))
+            agreed = {b: sorted({*versions} & {*again.get(b, ())}) for b, versions in doomed.items()}
+            total = sum(self._sizes(location, agreed))
+            for branch, versions in agreed.items():
+                remove_versions(self.ctx.ref(location, branch), versions)
+        return agreed, total
+
+    def _sizes(self, location: str, doomed: Doomed) -> Iterator[int]:
+        for branch, versions in doomed.items():
+            files = versions_of(self.ctx.ref(location, branch)) if versions else {}
+            yield from (files[version].size for version in versions if version in files)
+
+    def _sweep(self, location: str, freed: set[str], forks: list[str]) -> Iterator[int]:
+        """The bytes of each chunk of files that go with the versions."""
+        chunk: list[FoundFile] = []
+        for file in self.ctx.objects.walk(location):
+            if unit_of(owner_of(file.key.removeprefix(f"{location}/"), forks)[1]) in freed:
+                chunk.append(file)
+            if len(chunk) >= _CHUNK:
+                yield self._deleted(chunk)
+                chunk = []
+        yield self._deleted(chunk)
+
+    def _deleted(self, files: list[FoundFile]) -> int:
+        if self.confirm:
+            self.ctx.objects.delete_files([file.key for file in files])
+        return sum(file.size for file in files)
+
+
+def _recorded(state: BranchState | None, location: str, branch: str | None) -> int:
+    """The newest version of a table, or of a fork, that its own branch ever published; 0 when it did not."""
+    if state is None:
+        return 0
+    groups = state.tables.groups.items()
+    return max((group.version for (_, place, fork), group in groups if (place, fork) == (location, branch)), default=0)
+
+
+def _tagged(ctx: CommitContext) -> set[str]:
+    """The commits that tags name. A tag that cannot be read stops everything: what it keeps is not known."""
+    found = set()
+    for key in ctx.objects.list(layout.TAG_DIR):
+        stored = ctx.objects.get(key)
+        if stored is None:
+            continue
+        try:
+            found.add(str(orjson.loads(stored.data)["graph_commit_id"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise Conflict(f"tag {key} cannot be read", "Nothing was removed. Repair or delete it.") from error
+    return found
