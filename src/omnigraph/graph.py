@@ -34,7 +34,7 @@ from omnigraph.engine.write.frames import Frame
 from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError, indexed, load_files, load_tables
 from omnigraph.engine.write.mutate import Call, MutationResult, mutate
-from omnigraph.engine.write.retry import writable
+from omnigraph.engine.write.retry import told_if_deleted, writable
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.genesis import init_graph
 from omnigraph.manifest.lineage import GraphCommit
@@ -222,8 +222,10 @@ class Graph:
         """
         self.refuse_read_only()
         notes = Annotations(actor, message, metadata, if_commit)
-        fixed = writable(self._ctx, view or self.view(branch), changes)
-        return commit_plan(self._ctx, plan_changes(fixed, changes, writer, notes))
+        fixed = view or self.view(branch)
+        with told_if_deleted(self._ctx, fixed):
+            ready = writable(self._ctx, fixed, changes)
+            return commit_plan(self._ctx, plan_changes(ready, changes, writer, notes))
 
     def mutate(
         self,

@@ -27,6 +27,8 @@ PROGRAM = [sys.executable, "-m", "omnigraph.cli.main"]
 COMMANDS = [
     "init",
     "load",
+    "pipeline validate",
+    "pipeline run",
     "mutate",
     "branch create",
     "branch list",
@@ -93,7 +95,7 @@ def test_the_list_of_commands_above_is_complete():
 
 
 def test_no_summary_in_the_list_of_commands_is_cut(cli):
-    for line in ([], ["branch"], ["commit"], ["schema"], ["recovery"], ["lock"]):
+    for line in ([], ["branch"], ["commit"], ["schema"], ["recovery"], ["lock"], ["pipeline"]):
         assert "..." not in cli(*line, "--help").out.replace("[ARGS]...", "")
 
 
@@ -105,10 +107,18 @@ def _write_inputs() -> None:
     Path("ana.json").write_text('{"n": "ana"}')
     Path("people.jsonl").write_text('{"type":"Person","data":{"name":"bo"}}\n')
     Path("books.jsonl.gz").write_bytes(gzip.compress(b'{"type":"Book","data":{"title":"Graphs"}}\n'))
+    Path("people.csv").write_text("name,age\ndi,4\n")
+    Path("pipeline.yaml").write_text(
+        "version: 1\ntarget: {graph: library, mode: merge}\n"
+        "sources: {people: {format: csv, path: people.csv, options: {header: true}}}\n"
+        "nodes: [{type: Person, from: people, map: {name: name, age: cast(age as int)}}]\n"
+    )
     Path("exports").mkdir()
     Path("exports/more.jsonl").write_text('{"type":"Person","data":{"name":"cy"}}\n')
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 def test_every_example_of_the_help_is_true(cli, graph, tmp_path):
     _write_inputs()
     ours = _SHOW_EXAMPLES[0].split()[3]

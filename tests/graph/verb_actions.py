@@ -55,6 +55,9 @@ def lands(action: Action, point: str) -> bool | None:
     writer, _, window = point.rpartition(".")
     if window == "mid_phase_b" and writer == action.writer:
         return None
+    if writer == "branch_create":
+        # A load that makes its branch has made the branch, and nothing else.
+        return action.writer == writer
     return window not in _BEFORE or writer not in (action.writer, "stage", "fork")
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import hypothesis.strategies as st
 from verb_actions import Action, Create, Drop, Index, Load, Mutate
 from verb_loads import Line
-from verb_model import Delete, Insert, Statement, Update, Where
+from verb_model import ENDS, NODES, Delete, Insert, Statement, Update, Where
 
 BRANCHES = ("draft", "draft/x", "team")
 PEOPLE = st.sampled_from(["ana", "bo", "cy", "it's", 'a"b', "ключ"])
@@ -94,6 +94,12 @@ def loads(draw: st.DrawFn) -> Load:
         id_, values = draw(rows(type_))
         lines.append(Line(number, type_, id_, values, garbled))
     mode = draw(st.sampled_from(["append", "merge", "overwrite"]))
+    if mode != "append" and draw(st.booleans()):
+        ends = {end for line in lines if line.type_ in ENDS for end in zip(ENDS[line.type_], line.values, strict=False)}
+        given = {(line.type_, line.id_) for line in lines}
+        lines += [
+            Line(len(types) + n, *end, (None,) * (len(NODES[end[0]]) - 1)) for n, end in enumerate(sorted(ends - given))
+        ]
     base = draw(st.sampled_from([None, "main", "draft"]))
     return Load(draw(ANYWHERE), lines, mode, quarantine, draw(st.booleans()), base)
 
@@ -116,7 +122,7 @@ PLAIN_WRITES = st.builds(
         SMALL,
     ),
 )
-ACTIONS: st.SearchStrategy[Action] = st.one_of(MUTATIONS, loads(), CREATIONS, DROPS, INDEXINGS)
+CONTROLS: st.SearchStrategy[Action] = st.one_of(CREATIONS, DROPS, INDEXINGS)
 WRITES: st.SearchStrategy[Action] = st.one_of(PLAIN_WRITES, MUTATIONS, loads(), INDEXINGS)
 # Where a missing branch is turned to; 0 leaves it missing.
 AIMS = st.integers(0, 7)
@@ -127,6 +133,8 @@ def aimed(action: Action, live: Sequence[str], aim: int) -> Action:
     if aim == 0 or (target == "main" and isinstance(action, Drop)):
         return action
     if isinstance(action, Create):
+        if aim > 4 and action.branch in live:
+            return Drop(action.branch)
         return action if action.source in live else replace(action, source=target)
     if isinstance(action, Load) and action.base is not None:
         return action

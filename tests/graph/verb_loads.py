@@ -62,7 +62,7 @@ class Loaded:
             self.lines = [line for line in self.lines if last[line.key] is line]
         repeated = self._repeated(EDGES)
         taken = [line for line in self.lines if self.mode == "append" and line.key[1] in self.before[line.type_]]
-        self.refused_ids = bool(taken) and not repeated and not self.rejected
+        self.refused_ids = bool(taken) and not repeated and not self.rejected and not self.quarantine
         self._reject([*repeated, *taken])
         self._reject(line for line in self.lines if line.type_ == "Person" and not _in_range(line.values[0]))
         while self._reject([*self._repeated(NODES), *self._clashing()]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -28,6 +28,14 @@ edge SitsAt: Person -> Desk
 Stored = Callable[..., list[dict[str, Any]]]
 
 
+@pytest.fixture(autouse=True)
+def _session_of_all_is_active_again(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test with a session of its own leaves that one active, and other suites look for the shared one."""
+    yield
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("spark").createDataFrame([], "nothing int")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -40,11 +48,11 @@ def graph(folder: Path) -> og.Graph:
 
 
 @pytest.fixture
-def job(folder: Path) -> Callable[[str], str]:
+def job(folder: Path) -> Callable[..., str]:
     """Writes `pipeline.yaml`; its head (version and target) need not be written."""
 
-    def write(text: str, head: str = "version: 1\ntarget: {graph: library, mode: merge}\n") -> str:
-        (folder / "pipeline.yaml").write_text(head + dedent(text))
+    def write(*parts: str, head: str = "version: 1\ntarget: {graph: library, mode: merge}\n") -> str:
+        (folder / "pipeline.yaml").write_text(head + "".join(dedent(part) for part in parts))
         return "pipeline.yaml"
 
     return write

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import obstore
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import omnigraph as og
 from omnigraph.base.errors import BadRequest, NotFound
 from omnigraph.base.ids import new_ulid
 from omnigraph.pipeline.inputs import FILE_COLUMN, ROW_COLUMN
 from omnigraph.pipeline.job.definition import Definition, Source, Target
 from omnigraph.pipeline.job.problems import Spot
+from omnigraph.pipeline.job.run import run_job
 from omnigraph.pipeline.job.s3_sources import find_objects, refused_option
 from omnigraph.pipeline.job.sources import Sources
 from s3_server import BUCKET, S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SCHEMA = """node Person { name: String @key }
+node Team { code: String @key }
+edge MemberOf: Person -> Team
+"""
 HERE = Spot(1, "sources.s")
 Upload = Callable[..., str]
 
-CSV = """id,name,when,n
+CSV = '''id,name,when,n
 1,ana,2024-02-29,1.5
 
 2,"b, o",2024-02-30,x
@@ -36,7 +42,7 @@ id,name,when,n
  6 , spaced ,2024-01-01T10:00:00, 7
 ,,,
 7,ünïcode,2024-01-01,-
-"""
+'''
 JSON = """{"id": 1, "name": "ana", "deep": {"a": [1, 2]}}
 
 {"id": 2.5, "extra": "x"}
@@ -69,6 +75,11 @@ def read(spark: Any, server: S3Server, format_: str, path: str, located: bool = 
 
 def rows(frame: Any) -> list[str]:
     return sorted(str(row) for row in frame.collect())
+
+
+@pytest.fixture
+def own(spark: Any) -> Any:
+    return spark.newSession()
 
 
 @pytest.fixture
@@ -122,9 +133,9 @@ def test_rows_on_s3_have_the_numbers_they_have_on_disk(folder, small_splits, s3_
     assert [row[0] for row in remote.select(FILE_COLUMN).distinct().collect()] == [f"{where}/a.csv"]
 
 
-def test_lines_of_text_come_as_they_are(spark, s3_server, upload):
-    where = upload({"a.txt": b"one\r\n\r\ntwo", "b.txt.gz": __import__("gzip").compress(b"three\n")})
-    found = read(spark, s3_server, "text", where, located=True).select("value", ROW_COLUMN).collect()
+def test_lines_of_text_come_as_they_are(own, s3_server, upload):
+    where = upload({"a.txt": b"one\r\n\r\ntwo", "b.txt.gz": gzip.compress(b"three\n")})
+    found = read(own, s3_server, "text", where, located=True).select("value", ROW_COLUMN).collect()
     assert sorted(tuple(row) for row in found) == [("", 2), ("one", 1), ("three", 1), ("two", 3)]
 
 
@@ -145,27 +156,27 @@ TYPED = {
 }
 
 
-def test_parquet_on_s3_gives_the_columns_rows_and_numbers_that_spark_reads_from_disk(folder, spark, s3_server, upload):
+def test_parquet_on_s3_gives_the_columns_rows_and_numbers_that_spark_reads_from_disk(folder, own, s3_server, upload):
     table = pa.table(TYPED)
     pq.write_table(pa.concat_tables([table] * 5).unify_dictionaries(), "a.parquet", row_group_size=4)
     remote_path = f"{upload({'a.parquet': Path('a.parquet').read_bytes()})}/*.parquet"
-    local = read(spark, s3_server, "parquet", "a.parquet", located=True)
-    remote = read(spark, s3_server, "parquet", remote_path, located=True)
+    local = read(own, s3_server, "parquet", "a.parquet", located=True)
+    remote = read(own, s3_server, "parquet", remote_path, located=True)
     kept = [name for name in local.columns if name != FILE_COLUMN]
     types = {f.name: f.dataType for f in remote.schema}
     assert {f.name: f.dataType for f in local.select(kept).schema} == {name: types[name] for name in kept}
     assert rows(remote.select(kept)) == rows(local.select(kept))
 
 
-def test_orc_on_s3_gives_the_columns_rows_and_numbers_that_spark_reads_from_disk(folder, spark, s3_server, upload):
-    made = spark.sql(
+def test_orc_on_s3_gives_the_columns_rows_and_numbers_that_spark_reads_from_disk(folder, own, s3_server, upload):
+    made = own.sql(
         "select id, cast(id as string) t, timestamp'2024-02-29 10:00:00' + make_interval(0,0,0,0,0,0,id) at,"
         " date'2024-01-01' d, array(id) l, cast(id as decimal(9,2)) n, id % 2 = 0 odd from range(50)"
     )
-    made.coalesce(1).write.orc("made")
+    made.coalesce(1).write.orc(str(folder / "made"))
     files = {path.name: path.read_bytes() for path in Path("made").glob("*.orc")}
-    local = read(spark, s3_server, "orc", "made", located=True)
-    remote = read(spark, s3_server, "orc", upload(files), located=True)
+    local = read(own, s3_server, "orc", "made", located=True)
+    remote = read(own, s3_server, "orc", upload(files), located=True)
     kept = [name for name in local.columns if name != FILE_COLUMN]
     assert rows(remote.select(kept)) == rows(local.select(kept))
 
@@ -181,9 +192,9 @@ def test_orc_on_s3_gives_the_columns_rows_and_numbers_that_spark_reads_from_disk
         ("parquet", ("mergeSchema", "true"), "option 'mergeSchema' is not supported for parquet on s3"),
     ],
 )
-def test_an_option_that_cannot_be_honoured_is_refused_by_name(spark, s3_server, format_, option, told):
+def test_an_option_that_cannot_be_honoured_is_refused_by_name(own, s3_server, format_, option, told):
     with pytest.raises(BadRequest, match=told):
-        read(spark, s3_server, format_, "s3://lake/x", **dict([option]))
+        read(own, s3_server, format_, "s3://lake/x", **dict([option]))
 
 
 def test_options_that_say_what_happens_anyway_may_be_given():
@@ -210,3 +221,31 @@ def test_folders_by_value_are_refused_rather_than_read_without_their_column(s3_s
     where = upload({"t/year=2024/1.csv": b"x"})
     with pytest.raises(BadRequest, match="has folders by value"):
         find_objects([f"{where}/t"], s3_server.access())
+
+
+def test_a_pipeline_on_s3_from_source_to_graph_is_one_commit(folder, job, spark, s3_server, upload):
+    lines = "".join(f'{{"type":"Team","data":{{"code":"t{i}"}}}}\n' for i in range(300))
+    where = upload({"people.csv": b"name,team\nana,t1\nbo,t299\n", "teams/1.jsonl": lines.encode()})
+    graph = og.Graph.init(f"{where}/library", SCHEMA, settings=s3_server.settings())
+    file = job(
+        f"""
+        sources:
+          people: {{format: csv, path: {where}/people.csv, options: {{header: true}}}}
+          teams: {{format: ndjson, path: {where}/teams/*.jsonl}}
+        nodes: [{{type: Person, from: people, map: {{name: name}}}}]
+        edges: [{{type: MemberOf, from: people, src: name, dst: team}}]
+        """,
+        head=f"version: 1\ntarget: {{graph: {where}/library, mode: append}}\n",
+    )
+    done = run_job(file, graph, spark=spark)
+    assert {(c.type, c.rows) for c in done.counts} == {("Person", 2), ("Team", 300), ("MemberOf", 2)}
+    assert graph.snapshot().tables["node:Team"].row_count == 300
+
+
+def test_a_bad_line_of_ndjson_on_s3_is_told_with_its_object_and_line(folder, job, spark, s3_server, upload, graph):
+    where = upload({"a.jsonl": b'{"type":"Team","data":{"code":"x"}}\n\n{"type":"Team","data":{"code":7}}\n'})
+    reached = og.Graph.open("library", settings=s3_server.settings())
+    with pytest.raises(og.InvalidData) as raised:
+        run_job(job(f"sources: {{a: {{format: ndjson, path: {where}/a.jsonl}}}}\n"), reached, spark=spark)
+    (found,) = raised.value.violations
+    assert (found["file"], found["line"], found["reason"]) == (f"{where}/a.jsonl", 3, "wrong_type")

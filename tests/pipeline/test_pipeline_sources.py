@@ -74,8 +74,8 @@ def test_rows_of_text_and_json_files_are_numbered_from_1(folder, small_splits):
 @pytest.mark.parametrize("format_", ["parquet", "orc"])
 def test_rows_of_columnar_files_are_numbered_from_1(folder, small_splits, format_):
     frame = small_splits.createDataFrame([(f"v{i:03}",) for i in range(60)], "v string")
-    frame.coalesce(1).write.format(format_).save("one")
-    frame.coalesce(1).write.format(format_).save("two")
+    frame.coalesce(1).write.format(format_).save(str(folder / "one"))
+    frame.coalesce(1).write.format(format_).save(str(folder / "two"))
     found = located(small_splits, source(format_, "one", "two"))
     assert len({row[0] for row in found}) == 2
     assert all(row[0].split("/")[0] in ("one", "two") for row in found)
@@ -92,11 +92,11 @@ def test_a_compressed_file_is_numbered_too(folder, spark):
     Path("in").mkdir()
     Path("in/a.csv.gz").write_bytes(gzip.compress(b"name\nana\nbo\n"))
     Path("in/b.csv").write_text("name\ncy\n")
-    found = located(spark, source("csv", "in", header="true"))
+    found = located(spark.newSession(), source("csv", "in", header="true"))
     assert [row[:3] for row in found] == [("in/a.csv.gz", 2, "ana"), ("in/a.csv.gz", 3, "bo"), ("in/b.csv", 2, "cy")]
 
 
 def test_rows_that_spark_may_drop_have_no_number(folder, spark):
     write({"in/a.csv": "1\n2\n"})
-    reader = Sources(spark, Definition("p.yaml", Target(HERE)), S3Access())
+    reader = Sources(spark.newSession(), Definition("p.yaml", Target(HERE)), S3Access())
     assert reader.located(source("csv", "in/a.csv", mode="DROPMALFORMED")) is None

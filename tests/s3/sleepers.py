@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import select
@@ -17,6 +16,7 @@ from typing import Any
 from s3_scene import Scene, shown
 
 import omnigraph as og
+from graph_places import unusual
 from omnigraph.base.ids import new_ulid
 from omnigraph.settings import Settings
 
@@ -41,7 +41,7 @@ class Sleeper:
         """Start a write of one row per table; returns its operation id."""
         operation_id = new_ulid()
         command: dict[str, Any] = {
-            "settings": dataclasses.asdict(settings),
+            "settings": unusual(settings),
             "uri": uri,
             "operation_id": operation_id,
             "name": name,

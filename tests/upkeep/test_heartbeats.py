@@ -7,17 +7,20 @@ import os
 import signal
 
 import pytest
+from ulid import ULID
 from upkeep_children import load
-from upkeep_scene import SCHEMA, both, ids, kept, removed, running, sweep, until
+from upkeep_scene import SCHEMA, both, grow_old, ids, kept, outlast_slack, removed, running, sweep, until
 
 import omnigraph as og
 from faulty_objects import Fault, of_graph, on
 from graph_places import DISK, Home, Place
 from omnigraph.base.clock import now_us
-from omnigraph.base.errors import Unavailable
+from omnigraph.base.errors import Conflict, Unavailable
 from omnigraph.base.ids import new_ulid
+from omnigraph.commit.plan import LOAD
+from omnigraph.commit.protocol import commit_plan
 from omnigraph.commit.staging import list_heartbeats, staging_heartbeat
-from omnigraph.engine.upkeep.cleanup import cleanup
+from omnigraph.engine.write.changes import Annotations, plan_changes
 from omnigraph.engine.write.retry import writable
 
 QUICK = {"staging_heartbeat_s": 1, "staging_lifetime_s": 3}
@@ -32,7 +35,8 @@ def test_a_load_gives_a_sign_of_life_from_its_start_to_its_end(place: Place, hom
     with staging_heartbeat(ctx, operation, None, "act-ana") as beat:
         (found,) = list_heartbeats(ctx)
         assert (found.operation_id, found.branch, found.actor, found.pid) == (operation, None, "act-ana", os.getpid())
-        assert found.is_alive(now_us()) and found.started_us <= found.renewed_us
+        assert found.is_alive(now_us())
+        assert found.started_us <= found.renewed_us
         ctx.objects.put(f"{beat.folder}part-1", b"mine")
         assert in_staging(place, home) == [f"__staging/{operation}.json", f"__staging/{operation}/part-1"]
     assert in_staging(place, home) == []
@@ -41,9 +45,14 @@ def test_a_load_gives_a_sign_of_life_from_its_start_to_its_end(place: Place, hom
 
 def test_a_load_that_fails_leaves_no_sign_of_life(place: Place, home: Home) -> None:
     ctx = home.open().context
-    with pytest.raises(ZeroDivisionError), staging_heartbeat(ctx, new_ulid(), None, None) as beat:
-        ctx.objects.put(f"{beat.folder}part-1", b"mine")
-        raise ZeroDivisionError
+
+    def failing() -> None:
+        with staging_heartbeat(ctx, new_ulid(), None, None) as beat:
+            ctx.objects.put(f"{beat.folder}part-1", b"mine")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing()
     assert in_staging(place, home) == []
 
 
@@ -70,7 +79,8 @@ def test_started_at_is_no_later_than_the_time_of_any_file_staged_after_it(place:
         before = set(place.listing(home.uri))
         graph.write(both("second"))
         fresh = [f for f in graph.context.objects.walk("nodes") if f.key not in before]
-    assert fresh and all(f.modified_us >= found.started_us - 20_000 for f in fresh)
+    assert fresh
+    assert all(f.modified_us >= found.started_us - 20_000 for f in fresh)
 
 
 def test_it_is_renewed_while_the_load_stages(home: Home) -> None:
@@ -90,7 +100,8 @@ def test_a_renewal_that_fails_is_logged_and_fails_nothing(tmp_path, caplog) -> N
         beat.pin(graph.view())
         graph.write(both("a"))
         faulty.heal()
-    assert rule.fired and "was not renewed" in caplog.text
+    assert rule.fired
+    assert "was not renewed" in caplog.text
     assert ids(graph) == ["a"]
 
 
@@ -101,12 +112,34 @@ def test_nothing_is_staged_when_the_first_sign_of_life_cannot_be_given(tmp_path)
         pytest.fail("the load went on")
 
 
-def test_a_heartbeat_that_cannot_be_read_counts_as_alive_until_it_is_old(home: Home) -> None:
-    ctx = home.open().context
-    ctx.objects.put(f"__staging/{new_ulid()}.json", b"{not json")
+@pytest.mark.slow
+def test_a_heartbeat_that_cannot_be_read_counts_as_alive_until_it_is_old(place: Place, home: Home) -> None:
+    ctx, key = home.open().context, f"__staging/{new_ulid()}.json"
+    ctx.objects.put(key, b"{not json")
     (found,) = list_heartbeats(ctx)
-    assert not found.readable and found.is_alive(now_us()) and found.started_us == 0
-    assert cleanup(ctx, 1_000, None, True).orphans_removed == ()
+    assert (found.readable, found.is_alive(now_us()), found.started_us) == (False, True, 0)
+    assert removed(sweep(home)) == []
+    grow_old(place, home.uri)
+    assert removed(sweep(home)) == [key]
+    assert in_staging(place, home) == []
+
+
+def test_a_write_prepared_long_ago_is_refused_when_cleanup_took_its_files_and_lands_otherwise(home: Home) -> None:
+    graph = home.open(storage_durability="os")
+    view, location = graph.view(), graph.view().entry("node:Left").location
+    long_ago = str(ULID.from_timestamp(now_us() / 1e6 - 8 * 86_400))
+    before = {f.key for f in graph.context.objects.walk(location)}
+    plan = plan_changes(view, both("late"), LOAD, Annotations(), long_ago)
+    lost = [f.key for f in graph.context.objects.walk(f"{location}/data") if f.key not in before]
+    kept = {key: graph.context.objects.get(key).data for key in lost}
+    graph.context.objects.delete_files(lost)
+    with pytest.raises(Conflict, match="was removed by cleanup"):
+        commit_plan(graph.context, plan)
+    assert ids(home.open()) == ["first"]
+    for key, data in kept.items():
+        graph.context.objects.put(key, data)
+    commit_plan(graph.context, plan)
+    assert ids(home.open()) == ["first", "late"]
 
 
 @pytest.mark.slow
@@ -115,10 +148,12 @@ def test_a_killed_load_is_dead_after_its_lifetime_and_its_folder_goes(place: Pla
     with running(load, home, None, "killed", QUICK) as (process, ready, _):
         assert ready.wait(60)
         (living,) = list_heartbeats(ctx)
-        assert kept(sweep(home)) == {} and removed(sweep(home)) == []
+        outlast_slack()
+        assert kept(sweep(home)) == {}
+        assert removed(sweep(home)) == []
         process.kill()
         process.join()
-        until(lambda: not living.is_alive(now_us()), "it never died")
+        until(lambda: not list_heartbeats(ctx)[0].is_alive(now_us()), "it never died")
     done = sweep(home, ctx.settings.staging_grace)
     assert removed(done, "dead heartbeat") == [living.key]
     assert in_staging(place, home) == []
@@ -135,8 +170,8 @@ def test_a_stopped_load_counts_as_dead_yet_its_files_stay_and_its_commit_lands(p
         until(lambda: not list_heartbeats(graph.context)[0].is_alive(now_us()), "it counts as alive")
         done = sweep(home, graph.settings.staging_grace)
         assert removed(done) == [told.key]
-        go.set()
         os.kill(process.pid, signal.SIGCONT)
+        go.set()
         process.join(60)
         assert process.exitcode == 0
     assert ids(home.open()) == ["first", "stopped"]

@@ -9,7 +9,7 @@ from upkeep_scene import both
 
 from graph_places import Home
 from omnigraph.base import failpoints
-from omnigraph.base.errors import OmniError
+from omnigraph.base.errors import ExpectedVersionMismatch, OmniError
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.plan import LOAD
 from omnigraph.commit.protocol import commit_plan
@@ -34,6 +34,12 @@ def delete_and_die(home: Home, point: str, branch: str) -> None:
     graph = home.open()
     failpoints.arm(point, failpoints.kill_now)
     graph.branch_delete(branch)
+
+
+def clean_and_die(home: Home, point: str) -> None:
+    graph = home.open()
+    failpoints.arm(point, failpoints.kill_now)
+    graph.cleanup(1, confirm=True)
 
 
 def load(home: Home, branch: str | None, name: str, times: dict[str, int], ready: Any, go: Any) -> None:
@@ -66,6 +72,8 @@ def write_many(home: Home, number: int, rounds: int, done: Any) -> None:
             else:
                 graph.write(both(name), branch=branch)
                 acknowledged.append((branch, name))
+        except ExpectedVersionMismatch:
+            assert branch is None, "nobody else writes there"
         except OmniError as error:
             acknowledged.append(("error", f"{type(error).__name__}: {error}"))
     done.put(acknowledged)

@@ -113,14 +113,14 @@ def test_the_id_is_known_of_a_record_with_an_unknown_field_and_of_one_without_a_
     ]
 
 
-def test_an_edge_to_a_rejected_node_of_another_input_says_which_input(graph: Graph, tmp_path: Path) -> None:
+def test_an_edge_to_a_rejected_node_of_another_file_says_which_file(graph: Graph, tmp_path: Path) -> None:
     nodes = lines_file(tmp_path, "nodes.jsonl", team("t"), person("di", age=999))
     edges = lines_file(tmp_path, "edges.jsonl", follows("di", "ana"), person("ed", age=999), follows("ana", "ed"))
     done = graph.load([nodes, edges], mode="merge", on_error="quarantine")
     told = [json.loads(line) for line in Path(str(done.rejects_file)).read_text(encoding="utf-8").splitlines()]
     messages = [(Path(t["file"]).name, t["line"], t["message"]) for t in told if t["reason"] == "endpoint_rejected"]
     assert messages == [
-        ("edges.jsonl", 1, "src 'di' is Person of line 2 of input 1, which was rejected"),
+        ("edges.jsonl", 1, f"src 'di' is Person of line 2 of {nodes}, which was rejected"),
         ("edges.jsonl", 3, "dst 'ed' is Person of line 2, which was rejected"),
     ]
 

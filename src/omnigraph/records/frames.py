@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.catalog import Catalog, EdgeType, NodeType, Property, TableType
 from omnigraph.catalog.types import FLOATS, INTEGER_RANGES, PropertyType, ScalarType, arrow_type
+from omnigraph.records.blobs import EXTERNAL_MARKER
 from omnigraph.records.convert import convert, why_not
 from omnigraph.records.decode import POSITION
 from omnigraph.records.explain import missing, shown
@@ -194,6 +195,8 @@ def _quick(declared: Property, plain: pa.Array) -> pa.Array | None:
             return plain if known else None
         if type_.scalar is ScalarType.F32 and pa.types.is_floating(plain.type):
             return fit(plain, wanted)
+        if type_.is_blob and pc.any(pc.starts_with(plain, pattern=EXTERNAL_MARKER)).as_py():
+            return None
         return plain.cast(wanted, safe=True) if _is_native(declared, plain.type) else None
     except (Unfit, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None

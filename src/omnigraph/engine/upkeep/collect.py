@@ -24,6 +24,7 @@ from omnigraph.engine.upkeep.keep import Limits, Pinned, doomed_versions, kept_c
 from omnigraph.engine.upkeep.result import TableCleanup
 from omnigraph.engine.upkeep.seen import Seen, live_states
 from omnigraph.manifest import layout
+from omnigraph.manifest.rows import Row
 from omnigraph.manifest.store import BranchState, branch_label, branch_name
 from omnigraph.storage.files import Units, owner_of, remove_versions, unit_of, units_without, versions_of
 from omnigraph.storage.objects import FoundFile
@@ -105,9 +106,18 @@ class Collect:
             known = self._pins.get((branch, state.version))
             if known is None:
                 kept = kept_commits(state.commits(), branch, self.limits, self.seen.at_us, tagged, since_us)
-                known = self._pins[(branch, state.version)] = pinned_by(self.ctx.manifest.rows(state), kept)
+                known = self._pins[(branch, state.version)] = pinned_by(self._rows(state), kept)
             pins |= known
         return pins
+
+    def _rows(self, state: BranchState) -> list[Row]:
+        try:
+            return self.ctx.manifest.rows(state)
+        except OmniError:
+            found = self.ctx.manifest.branch(state.branch) if state.branch is not None else None
+            if state.branch is None or (found is not None and found.incarnation == state.incarnation):
+                raise
+            return []  # the branch was deleted since it was looked at
 
     def _freed(self, location: str, doomed: Doomed) -> set[str]:
         """What only doomed versions refer to, of main and of all forks."""

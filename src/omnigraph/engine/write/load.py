@@ -213,8 +213,6 @@ class LoadRun:
 
     def _plan(self, attempt: Attempt, read: frozenset[str], staged: Mapping[str, StagedWrite]) -> WritePlan:
         self.progress("write", 0)
-        # A type of which no row is left was not touched: leaving bad rows out never empties a table.
-        self.changes.tables = {key: change for key, change in self.changes.tables.items() if change.row_count}
         view = attempt.writable(self.changes.tables)
         if self.beat is not None:
             self.beat.pin(view)

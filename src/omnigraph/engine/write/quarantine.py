@@ -128,6 +128,11 @@ class Rejects:
         self._fresh, self._fresh_types = array("q"), set()
         return len(positions)
 
+    def named(self, position: int, seen_from: int) -> str:
+        """A line as told at another one: its file is named only if that is another."""
+        (file_number, line), (own, _) = place_of(position), place_of(seen_from)
+        return f"line {line}" if file_number == own else f"line {line} of {self._files[file_number]}"
+
     def refused(self, table_key: str) -> Relation:
         return self._refused_pile(table_key).relation().renamed(["id", "position"])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
 from omnigraph.base.errors import Conflict, ExpectedVersionMismatch, Reclaimed, RowLevelCasContention, Unavailable
@@ -57,20 +57,23 @@ def commit_with_retries(
                 if held is not None:
                     settle_branch(ctx, view.branch, held)
                     view = open_view()
-                plan = prepare(Attempt(ctx, view, held))
-                return None if plan is None else commit_plan(ctx, plan, held)
+                with told_if_deleted(ctx, view):
+                    plan = prepare(Attempt(ctx, view, held))
+                    return None if plan is None else commit_plan(ctx, plan, held)
         except (ExpectedVersionMismatch, RowLevelCasContention):
             if number == retries:
                 raise
-        except (Unavailable, Reclaimed) as error:
-            # A branch that is deleted takes the files of its tables from under those who prepare a write on them.
-            if _is_gone(ctx, view):
-                told = f"branch '{view.branch}' was deleted while this write was prepared"
-                raise Conflict(told, "Nothing was written.") from error
-            raise
     raise AssertionError("the loop returns or raises")
 
 
-def _is_gone(ctx: CommitContext, view: View) -> bool:
-    known = ctx.manifest.branch(view.branch) if view.branch is not None else None
-    return view.branch is not None and (known is None or known.incarnation != view.incarnation)
+@contextmanager
+def told_if_deleted(ctx: CommitContext, view: View) -> Iterator[None]:
+    """A branch that is deleted takes the files of its tables from under a write that is prepared on them: say that."""
+    try:
+        yield
+    except (Unavailable, Reclaimed) as error:
+        known = ctx.manifest.branch(view.branch) if view.branch is not None else None
+        if view.branch is None or (known is not None and known.incarnation == view.incarnation):
+            raise
+        told = f"branch '{view.branch}' was deleted while this write was prepared"
+        raise Conflict(told, "Nothing was written.") from error

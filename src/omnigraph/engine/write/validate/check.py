@@ -40,6 +40,9 @@ class Aside(Protocol):
 
     def take(self, violation: Violation) -> None: ...
 
+    def named(self, position: int, seen_from: int) -> str:
+        """A line as told at another one: its file is named only if that is another."""
+
     def refused(self, table_key: str) -> Relation:
         """`id` and `position` of the rows of a table that were left out so far."""
 

@@ -13,6 +13,7 @@ from omnigraph.engine.write.changeset import TableChange
 from omnigraph.engine.write.validate import rules
 from omnigraph.engine.write.validate.check import (
     NO_LINE,
+    Aside,
     POSITION,
     Check,
     Row,
@@ -26,7 +27,7 @@ from omnigraph.engine.write.validate.check import (
 )
 from omnigraph.engine.write.validate.rules import Rule
 from omnigraph.records.explain import shown
-from omnigraph.records.violations import Stage, Violation, place_of
+from omnigraph.records.violations import Stage, Violation
 
 _EDGE_COLUMNS = ["id", "position", "endpoint"]
 
@@ -78,7 +79,7 @@ def _report_missing(check: Check, edge: EdgeType, side: str, node: str, edges: R
     asked = missing_endpoints(check, edges, node, few)
     if asked is None:
         return
-    told = partial(_told, edge, side, node)
+    told = partial(_told, check.aside, edge, side, node)
     if check.aside is None:
         check.report(Stage.ENDPOINTS, *asked, told)
         return
@@ -94,21 +95,16 @@ def _report_missing(check: Check, edge: EdgeType, side: str, node: str, edges: R
             check.add(Stage.ENDPOINTS, batch.filter(pc.invert(movable)), told)
 
 
-def _told(edge: EdgeType, side: str, node: str, row: Row) -> Violation:
+def _told(aside: Aside | None, edge: EdgeType, side: str, node: str, row: Row) -> Violation:
     position, refused_at = row["position"], row.get("refused_at")
     message, reason = f"{side} {shown(row['endpoint'])} not found in {node}", f"{side}_not_found"
     if position is None:
         message += f" (stored edge {shown(row['id'])})"
-    elif refused_at is not None:
-        message = f"{side} {shown(row['endpoint'])} is {node} of {_line(refused_at, position)}, which was rejected"
+    elif refused_at is not None and aside is not None:
+        place = aside.named(refused_at, position)
+        message = f"{side} {shown(row['endpoint'])} is {node} of {place}, which was rejected"
         reason = "endpoint_rejected"
     return Violation(Stage.ENDPOINTS, NO_LINE if position is None else position, edge.name, side, reason, message)
-
-
-def _line(refused_at: int, position: int) -> str:
-    """The line of a rejected node, as seen from the line of an edge: its input is told only if it is another one."""
-    (file_number, line), (own, _) = place_of(refused_at), place_of(position)
-    return f"line {line}" if file_number == own else f"line {line} of input {file_number + 1}"
 
 
 def _report_dangling(check: Check, edge: EdgeType, side: str, node: str, change: TableChange | None) -> None:
