@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 import omnigraph as og
-from omnigraph.pipeline.frames import append_frames, spark_session
+from omnigraph.pipeline.frames import append_frames
+from omnigraph.pipeline.session import spark_session
 
 PEOPLE, FOLLOWS = 50_000, 200_000
 SCHEMA = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -68,21 +68,26 @@ class Graph(handle.Graph):
         *,
         mode: Mode,
         engine: str = "auto",
+        tell_tasks: Callable[[int, int], None] | None = None,
         **options: Any,
     ) -> LoadResult:
         """Load NDJSON files, directories or standard input (`-`) as one commit, then build missing indexes.
 
         `engine`: `embedded` reads in this process, `spark` on executors; `auto` takes Spark for large inputs and where
         a master is configured. `options` are those of `omnigraph.graph.Graph.load`; both engines give the same.
+        `tell_tasks` is told how many Spark tasks are done, and of how many known so far.
         """
         names = [fspath(files)] if isinstance(files, str | PathLike) else [fspath(file) for file in files]
-        size = stored_bytes(find_sources(names, handle.s3_access(self.settings)))
-        chosen = choose_engine(engine, size, self.settings)
-        if chosen == "embedded":
+        if self.load_engine(names, engine) == "embedded":
             return super().load(names, mode=mode, **options)
         from omnigraph.pipeline.load import load_files
 
-        return load_files(self, names, mode=mode, **options)
+        return load_files(self, names, mode=mode, tell_tasks=tell_tasks, **options)
+
+    def load_engine(self, files: Sequence[str], engine: str = "auto") -> str:
+        """Which engine a load of these inputs takes: `embedded` or `spark`."""
+        size = stored_bytes(find_sources(files, handle.s3_access(self.settings)))
+        return choose_engine(engine, size, self.settings)
 
 
 Omnigraph = Graph

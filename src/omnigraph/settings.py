@@ -136,17 +136,24 @@ class Settings:
         """Settings from arguments, environment and file, in that order of precedence."""
         path = config or os.environ.get("OMNIGRAPH_CONFIG")
         values = _from_file(path, required=path is not None)
+        set_there: dict[str, Any] = {}
         for setting in fields(Settings):
             variable = setting.metadata["env"]
             if variable and os.environ.get(variable):
-                values[setting.name] = _parsed(setting.metadata, os.environ[variable], f"environment {variable}")
+                set_there[setting.name] = _parsed(setting.metadata, os.environ[variable], f"environment {variable}")
         known = {f.name for f in fields(Settings)}
-        for name, value in arguments.items():
+        for name in arguments:
             if name not in known:
                 raise BadRequest(f"unknown setting '{name}'")
-            if value is not None:
-                values[name] = value
-        return Settings(**values)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return Settings(**_over(_over(values, set_there), given))
+
+
+def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
+    """Both levels; a Spark named by the upper one hides whichever the lower one names."""
+    spark = {"spark_master", "spark_remote"}
+    hidden = spark if spark & upper.keys() else set()
+    return {name: value for name, value in lower.items() if name not in hidden} | upper
 
 
 def environment_value(name: str) -> str | None:

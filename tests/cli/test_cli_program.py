@@ -29,6 +29,7 @@ COMMANDS = [
     "load",
     "pipeline validate",
     "pipeline run",
+    "infer",
     "mutate",
     "branch create",
     "branch list",

@@ -48,7 +48,7 @@ FIRST = [
 def spread(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is few: every relation is a frame, every table is staged by executors, every file is cut."""
     monkeypatch.setattr(bench, "STAGE_HERE_ROWS_MAX", 0)
-    monkeypatch.setattr(rows, "LOOKUP_BY_FILTER_MAX", -1)
+    monkeypatch.setattr(rows, "COMPARE_HERE_ROWS_MAX", -1)
     monkeypatch.setattr(write, "ROWS_PER_TASK_MIN", 20)
     monkeypatch.setattr(splits, "SPLIT_BYTES", 2_000)
 

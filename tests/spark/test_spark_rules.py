@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.write.validate import rules
 from omnigraph.engine.write.validate.rules import Rule
+from omnigraph.sets.scratch import Relation, Scratch
 from omnigraph.settings import Settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

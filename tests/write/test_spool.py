@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.base.errors import LimitExceeded
-from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.write.spool import RowSpool
+from omnigraph.sets.scratch import Relation, Scratch
 from omnigraph.settings import Settings
 
 SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("__position", pa.int64())])
@@ -79,7 +79,7 @@ def test_nothing_is_left_on_disk_when_the_work_fails(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_removed_by_the_next_and_what_lives_is_kept(tmp_path: Path) -> None:
     code = (
         "import os, sys, pyarrow as pa\n"
-        "from omnigraph.engine.scratch import Scratch\n"
+        "from omnigraph.sets.scratch import Scratch\n"
         "from omnigraph.engine.write.spool import RowSpool\n"
         "from omnigraph.settings import Settings\n"
         "scratch = Scratch(Settings.resolve(limits_spill_dir=sys.argv[1], limits_memory_bytes=8))\n"

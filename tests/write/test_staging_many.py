@@ -10,7 +10,6 @@ from write_scene import change, people, stored, town
 
 from omnigraph.commit.plan import LOAD
 from omnigraph.commit.protocol import commit_plan
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.write import parted, staging
 from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations, Upsert
@@ -19,6 +18,7 @@ from omnigraph.engine.write.planning import plan_changeset
 from omnigraph.engine.write.spool import RowSpool
 from omnigraph.graph import Graph
 from omnigraph.manifest.rows import RowEffect
+from omnigraph.sets.scratch import Scratch
 from omnigraph.settings import Settings
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from omnigraph import api
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write import parted
 from omnigraph.engine.write.changes import Append
@@ -25,6 +24,7 @@ from omnigraph.engine.write.validate.stages import validate
 from omnigraph.graph import Graph
 from omnigraph.records.decode import POSITION
 from omnigraph.records.violations import Findings
+from omnigraph.sets.scratch import Scratch
 from omnigraph.settings import Settings
 
 SCHEMA = """

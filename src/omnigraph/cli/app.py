@@ -10,6 +10,7 @@ from omnigraph.cli.commands import (
     cleanup,
     commit,
     export,
+    infer,
     init,
     lint,
     load,
@@ -39,7 +40,7 @@ def _assembled() -> typer.Typer:
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
     reading = (snapshot, export, commit, schema, lint, status)
-    for family in (init, load, pipeline, mutate, branch, *reading, recovery, lock, cleanup, version):
+    for family in (init, load, pipeline, infer, mutate, branch, *reading, recovery, lock, cleanup, version):
         family.add_to(app)
     return app
 

@@ -19,7 +19,9 @@ class Engine(StrEnum):
     spark = "spark"
 
 
-MasterOption = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master; default local[*].")]
+MasterOption = Annotated[
+    str | None, typer.Option("--master", metavar="URL", help="Spark: local[N], spark://…, sc://….")
+]
 ConfOption = Annotated[list[str] | None, typer.Option("--spark-conf", metavar="K=V", help="A Spark setting. Repeats.")]
 
 
@@ -31,4 +33,6 @@ def take_spark_options(run: Run, master: str | None, given: Sequence[str] | None
         if not is_pair or not name:
             raise UsageMistake(f"--spark-conf '{pair}' is not K=V", "For example spark.driver.memory=4g.")
         conf[name.strip()] = value.strip()
-    run.settings = replace(run.settings, spark_conf=conf, spark_master=master or run.settings.spark_master)
+    run.settings = replace(run.settings, spark_conf=conf)
+    if master is not None:
+        run.settings = replace(run.settings, spark_master=master, spark_remote=None)

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from omnigraph.base.errors import NotFound
 from omnigraph.catalog.catalog import Catalog, TableType
-from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.view import View
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.records.encode import export_lines
+from omnigraph.sets.scratch import Relation, Scratch
 from omnigraph.settings import Settings
 from omnigraph.storage.tables import Table
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.commit.plan import LOAD, Receipt
@@ -14,25 +13,7 @@ from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Fragments
 from omnigraph.graph import Graph
 from omnigraph.pipeline.bulk_load import stage_frames
-from omnigraph.pipeline.session import SparkSettings, session
 from omnigraph.pipeline.worker.fragments import FragmentTarget
-from omnigraph.settings import Settings
-
-
-def spark_session(settings: Settings) -> SparkSession:
-    """The active session, or one of our own as the settings say.
-
-    A Java home from the environment is only looked at first; where it is too old, the bundled Java serves.
-    """
-    home = settings.environment_java_home
-    return session(
-        SparkSettings(
-            master=settings.spark_master or "local[*]",
-            conf=settings.spark_conf,
-            java_home=settings.spark_java_home,
-            search_path=os.pathsep.join([*([f"{home}/bin"] if home else []), settings.search_path]),
-        )
-    )
 
 
 def append_frames(

@@ -14,9 +14,9 @@ from omnigraph.base.errors import BadRequest
 from omnigraph.graph import Graph
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.pipeline.failures import spark_failures
-from omnigraph.pipeline.frames import spark_session
 from omnigraph.pipeline.options import GraphOptions, store_options
 from omnigraph.pipeline.read_plan import READ_OPTIONS, plan_frame
+from omnigraph.pipeline.session import spark_session
 from omnigraph.records.blobs import EXTERNAL_MARKER
 
 

@@ -21,7 +21,6 @@ from pyspark.sql import SparkSession
 from omnigraph.base.errors import BadRequest
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.staging import StagingBeat, staging_heartbeat
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
@@ -30,10 +29,13 @@ from omnigraph.graph import Graph, s3_access
 from omnigraph.pipeline.bulk.bench import SparkBench
 from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.bulk.intake import BulkIntake
-from omnigraph.pipeline.frames import spark_session
 from omnigraph.pipeline.inputs import FrameInput
+from omnigraph.pipeline.masters import is_local
+from omnigraph.pipeline.progress import TellTasks, is_connect, watched
+from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.worker.decode import DecodeTask
 from omnigraph.records.sources import Source, find_sources
+from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.row_files import RowFolder
 
 _FOLDER_PREFIX = "omnigraph-load-"
@@ -48,11 +50,14 @@ def load_files(
     rejects: str | None = None,
     max_errors: int | None = None,
     retries: int | None = None,
+    tell_tasks: TellTasks | None = None,
     **more: Any,
 ) -> LoadResult:
     """Load NDJSON files and directories; `more` is what `load_inputs` takes."""
     options = LoadOptions(mode, on_error, rejects, max_errors, retries)
-    return load_inputs(graph, (), options, ndjson=files, **more)
+    spark = more.pop("session", None) or spark_session(graph.settings)
+    with watched(spark, tell_tasks):
+        return load_inputs(graph, (), options, ndjson=files, session=spark, **more)
 
 
 def load_inputs(
@@ -125,7 +130,7 @@ def _load(
         reading = BulkIntake(desk, task, scratch, progress)
         progress("read", 0)
         read(reading)
-        bench = SparkBench(scratch, desk, reading.breaks_values)
+        bench = SparkBench(scratch, desk, settings, reading.breaks_values)
         run = LoadRun(ctx, open_view, options, notes, progress, bench, reading.intake(), rejects_path, operation, beat)
         return run.commit()
 
@@ -145,5 +150,5 @@ def _folder(graph: Graph, spark: SparkSession, beat: StagingBeat) -> Iterator[Ro
 
 
 def _is_local(spark: SparkSession) -> bool:
-    master = str(spark.conf.get("spark.master", "") or "")
-    return master.split("[")[0] == "local"
+    # A Connect server may call itself local and yet be another machine.
+    return not is_connect(spark) and is_local(str(spark.conf.get("spark.master", "") or ""))

@@ -1,7 +1,7 @@
 """The Spark session of this process: the one that is already active, or a quick and quiet one of our own.
 
 Holds at every return:
-  1. There is one session in the process; a session somebody else started is used as it is.
+  1. There is one session in the process, classic or of a Connect server; one that somebody else started is used as is.
   2. The JVM writes to a log file, never to the user's terminal.
   3. Python workers run the interpreter that runs the driver, unless the settings name another.
 """
@@ -23,17 +23,29 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from py4j.protocol import Py4JError
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 import omnigraph.pipeline
-from omnigraph.base.errors import Unavailable
+from omnigraph.base.errors import BadRequest, OmniError, Unavailable
+from omnigraph.pipeline.connect import connect_session, default_session
 from omnigraph.pipeline.failures import spark_failures
-from omnigraph.pipeline.java import bundled_java, find_java
+from omnigraph.pipeline.java import JavaRuntime, bundled_java, find_java
+from omnigraph.pipeline.masters import is_local, is_loopback, is_server, refuse_nonsense, refuse_unreachable
+from omnigraph.settings import Settings
 
+# What our SQL and its answers rely on; a session of ours has them on every kind of Spark.
+_MEANING = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_REASON_CHARS_MAX = 500
 _starting = threading.Lock()
 
 
@@ -41,10 +53,12 @@ _starting = threading.Lock()
 class SparkSettings:
     """How to start Spark when no session is active; `conf` has the last word over everything else.
 
-    `search_path` is the list of directories (as in PATH) to look for `java` in.
+    `remote` is the `sc://` address of a Connect server and stands in place of the master. `search_path` is the list of
+    directories (as in PATH) to look for `java` in.
     """
 
     master: str = "local[*]"
+    remote: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     java_home: str | None = None
     search_path: str = os.defpath
@@ -55,20 +69,65 @@ class SparkSettings:
 
     @property
     def is_local(self) -> bool:
-        return self.master.split("[")[0] == "local"
+        return is_local(self.master)
+
+
+def spark_session(settings: Settings) -> SparkSession:
+    """The active session, or one of our own as the settings say.
+
+    A Java home from the environment is only looked at first; where it is too old, the bundled Java serves.
+    """
+    conf = dict(settings.spark_conf)
+    master = conf.pop("spark.master", None) or settings.spark_master
+    remote = conf.pop("spark.remote", None) or settings.spark_remote
+    if master and remote:
+        hint = "Name one of them; --master on the line goes before both."
+        raise BadRequest(f"spark.master ({master}) and spark.remote ({remote}) are both set", hint)
+    url = master or remote or "local[*]"
+    home = settings.environment_java_home
+    return session(
+        SparkSettings(
+            master=url,
+            remote=url if is_server(url) else None,
+            conf=conf,
+            java_home=settings.spark_java_home,
+            search_path=os.pathsep.join([*([f"{home}/bin"] if home else []), settings.search_path]),
+        )
+    )
 
 
 def session(settings: SparkSettings) -> SparkSession:
     """The active session if there is one, else a new one made as the settings say."""
     with _starting:
         with spark_failures("reaching the Spark session of this process"):
-            active = SparkSession.getActiveSession()
-            if active is None and SparkContext._active_spark_context is not None:  # started by another thread
-                active = SparkSession.builder.getOrCreate()
+            active = _active()
         return active if active is not None else _start(settings)
 
 
+def _active() -> SparkSession | None:
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    # Another thread may have started it.
+    if is_remote():
+        return default_session()
+    return SparkSession(SparkContext._active_spark_context) if SparkContext._active_spark_context is not None else None
+
+
 def _start(settings: SparkSettings) -> SparkSession:
+    for name in settings.conf:
+        if not name.startswith("spark."):
+            raise BadRequest(f"'{name}' is no setting of Spark", f"Their names start with spark., as in spark.{name}.")
+    refuse_nonsense(settings.remote or settings.master)
+    if settings.remote is not None:
+        return connect_session(settings.remote, _MEANING | dict(settings.conf))
+    refuse_unreachable(
+        settings.master, "Start the cluster, or correct spark.master, OMNIGRAPH_SPARK_MASTER or --master."
+    )
+    return _start_classic(settings)
+
+
+def _start_classic(settings: SparkSettings) -> SparkSession:
     java = find_java(settings.java_home, settings.search_path, bundled=bundled_java())
     scratch = Path(tempfile.mkdtemp(prefix="omnigraph-spark-"))
     log = scratch / "spark.log"
@@ -77,17 +136,39 @@ def _start(settings: SparkSettings) -> SparkSession:
         try:
             gateway = _gateway(conf, log)
             context = SparkContext(conf=conf, gateway=gateway)
+            context.setLogLevel("ERROR")
+            spark = SparkSession(context)
         except (PySparkException, Py4JError, OSError) as error:
-            raise Unavailable(
-                f"Spark did not start ({settings.master}, Java {java.major} at {java.home})",
-                f"Spark's own words are in {log}.",
-                what="spark",
-            ) from error
+            raise _not_started(error, settings, java, log) from error
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    context.setLogLevel("ERROR")
     _quiet_python_loggers()
-    with spark_failures("starting Spark"):
-        return SparkSession.builder.getOrCreate()
+    return spark
+
+
+def _not_started(error: Exception, settings: SparkSettings, java: JavaRuntime, log: Path) -> OmniError:
+    reason, refuses = "", False
+    if isinstance(error, Py4JJavaError):
+        cause = error.java_exception
+        reason = str(cause.getMessage() or cause.getClass().getName())
+        refuses = is_instance_of(SparkContext._gateway, cause, "java.lang.IllegalArgumentException")
+    elif isinstance(error, PySparkException):
+        reason = _said_last(log)
+    told = f": {reason.strip().splitlines()[0][:_REASON_CHARS_MAX]}" if reason.strip() else ""
+    words = f"Spark's own words are in {log}."
+    if refuses and settings.conf:
+        return BadRequest(f"Spark does not take its settings{told}", f"Correct --spark-conf or spark.conf. {words}")
+    started = f"Spark did not start ({settings.master}, Java {java.major} at {java.home})"
+    return Unavailable(f"{started}{told}", words, what="spark")
+
+
+def _said_last(log: Path) -> str:
+    """The line of the log that most likely says why the JVM ended; for people only."""
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    telling = [line for line in lines if ("Error" in line or "Exception" in line or "Invalid" in line)]
+    return next((line for line in telling if not line.startswith(("\t", " "))), "")
 
 
 def spark_conf(settings: SparkSettings, scratch: Path) -> SparkConf:
@@ -100,11 +181,9 @@ def spark_conf(settings: SparkSettings, scratch: Path) -> SparkConf:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.ansi.enabled": "true",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        **_MEANING,
     }
-    if settings.is_local:
+    if settings.is_local or is_loopback(settings.master):
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
@@ -134,20 +213,26 @@ def _gateway(conf: SparkConf, log: Path) -> Any:
 @contextmanager
 def _launch_environment(settings: SparkSettings, java_home: str) -> Iterator[None]:
     """What Spark's launcher reads from the environment, while it launches; the only place that writes it."""
-    wanted = {"JAVA_HOME": java_home, "PYSPARK_PYTHON": settings.python}
+    wanted: dict[str, str | None] = {"JAVA_HOME": java_home, "PYSPARK_PYTHON": settings.python}
+    # A master was chosen: a server that the environment names must not be asked in its place.
+    wanted |= dict.fromkeys(("SPARK_REMOTE", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED"))
     if settings.is_local:
         # A SPARK_HOME of another release would start jars that this pyspark cannot talk to.
         wanted["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    _set_environment(wanted)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set_environment(before)
+
+
+def _set_environment(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _quiet_python_loggers() -> None:

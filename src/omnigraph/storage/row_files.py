@@ -54,8 +54,9 @@ class RowFileWriter:
         self._rows = 0
         self._first = self._last = 0
 
-    def append(self, batch: pa.RecordBatch) -> None:
-        if not batch.num_rows:
+    def append(self, batch: pa.RecordBatch, keep_empty: bool = False) -> None:
+        """`keep_empty`: a batch without rows is counted too."""
+        if not batch.num_rows and not keep_empty:
             return
         try:
             if self._writer is None:
@@ -64,7 +65,7 @@ class RowFileWriter:
             self._writer.write_batch(batch)
         except OSError as error:
             raise _unavailable(self._uri, error) from error
-        if self._position is not None:
+        if self._position is not None and batch.num_rows:
             positions = batch.column(self._position).to_numpy()
             first, last = int(positions.min()), int(positions.max())
             self._first = min(self._first, first) if self._rows else first
@@ -97,6 +98,21 @@ def read_row_file(
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)
                 yield batch if columns is None else batch.select(list(columns))
+    except OSError as error:
+        raise _unavailable(file.uri, error) from error
+
+
+def read_row_batches(
+    file: RowFile, first: int, step: int, options: Mapping[str, str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Every `step`-th batch of a file from the `first` on, those without rows left out."""
+    try:
+        with _opened_for_reading(file.uri, options) as source:
+            reader = pa.ipc.open_file(source)
+            for number in range(first, reader.num_record_batches, step):
+                batch = reader.get_batch(number)
+                if batch.num_rows:
+                    yield batch
     except OSError as error:
         raise _unavailable(file.uri, error) from error
 

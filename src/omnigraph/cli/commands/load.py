@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,12 +10,13 @@ import typer
 
 from omnigraph.cli.command import ActorOption, BranchOption, MessageOption, Run, UriArgument, YesOption, command
 from omnigraph.cli.formats import JSON
+from omnigraph.cli.job_progress import JobProgress, job_progress
 from omnigraph.cli.output import put_json, put_line, say
 from omnigraph.cli.progress import progress
 from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from omnigraph.engine.write.load import LoadResult, TypeCount
 
@@ -80,7 +82,8 @@ def _load(
     if mode is Mode.overwrite:
         run.confirm(yes, "overwrite rows", uri)
     graph = run.write(uri)
-    with progress(run.told.quiet) as report:
+    chosen = graph.load_engine(data, engine.value)
+    with _progress(chosen, run.told.quiet) as shown:
         done = graph.load(
             data,
             mode=mode.value,
@@ -90,11 +93,12 @@ def _load(
             rejects=rejects,
             max_errors=max_errors,
             retries=retries,
-            engine=engine.value,
+            engine=chosen,
             index=not no_index,
             actor=run.actor(actor),
             message=message,
-            progress=report,
+            progress=shown.stage,
+            tell_tasks=shown.tasks,
         )
     if run.format == JSON:
         put_json({**done.to_json(), "uri": place})
@@ -102,6 +106,17 @@ def _load(
         put_loaded(place, done)
     for warning in done.warnings:
         say(warning, label="warning", style="bold yellow")
+
+
+@contextmanager
+def _progress(engine: str, quiet: bool) -> Iterator[JobProgress]:
+    """A bar of tasks for Spark, of rows for one process."""
+    if engine == Engine.spark:
+        with job_progress(quiet) as shown:
+            yield shown
+        return
+    with progress(quiet) as report:
+        yield JobProgress(report)
 
 
 def put_loaded(place: str, done: LoadResult) -> None:

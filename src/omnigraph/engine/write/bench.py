@@ -6,12 +6,12 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.staging import stage_change
 from omnigraph.engine.write.validate.check import Aside, Check
 from omnigraph.records.violations import Findings
+from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.stage import StagedWrite, Stamp, restage_append
 from omnigraph.storage.tables import Table
 

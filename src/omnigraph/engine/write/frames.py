@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.catalog.catalog import Catalog, NodeType, TableType
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.write.intake import Intake, Progress, SpooledIntake
 from omnigraph.engine.write.quarantine import Rejects
 from omnigraph.records.frames import FrameRows
 from omnigraph.records.violations import FILE_SHIFT, Findings
+from omnigraph.sets.scratch import Scratch
 from omnigraph.settings import Settings
 
 Frame: TypeAlias = Any

@@ -12,13 +12,13 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from omnigraph.catalog.catalog import Catalog
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.write.quarantine import Rejects
 from omnigraph.engine.write.spool import Rows, RowSpool
 from omnigraph.records.decode import POSITION, Decoder
 from omnigraph.records.faults import RAW
 from omnigraph.records.sources import LineBatch, Source, read_batches
 from omnigraph.records.violations import Findings, Stage
+from omnigraph.sets.scratch import Scratch
 from omnigraph.settings import Settings
 
 Progress: TypeAlias = Callable[[str, int], None]

@@ -17,7 +17,6 @@ from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import LOAD, Receipt, WritePlan
 from omnigraph.commit.staging import StagingBeat, staging_heartbeat
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.again import Kept, recheck
 from omnigraph.engine.write.bench import Bench, EmbeddedBench
@@ -37,6 +36,7 @@ from omnigraph.engine.write.validate.unique import check_unique
 from omnigraph.manifest.store import branch_label
 from omnigraph.records.sources import STDIN, find_sources
 from omnigraph.records.violations import Findings, Stage
+from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.s3 import S3Access
 from omnigraph.storage.stage import StagedWrite
 

@@ -13,7 +13,6 @@ from omnigraph.base.errors import BadRequest, InvalidData, PreconditionFailed
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import MUTATION, WritePlan
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
@@ -31,6 +30,7 @@ from omnigraph.plan.params import bind_parameters
 from omnigraph.plan.typed import Change as Statement
 from omnigraph.plan.typed import DeleteRows, InsertRow, MutationQuery, UpdateRows
 from omnigraph.records.violations import Findings
+from omnigraph.sets.scratch import Scratch
 
 _CACHED_SOURCES = 256
 

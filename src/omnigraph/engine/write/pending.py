@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.catalog import EdgeType, NodeType, TableType
 from omnigraph.catalog.types import PropertyType
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.matching import Values, Where, edge_ends, incident_edges
@@ -26,6 +25,7 @@ from omnigraph.records.decode import POSITION
 from omnigraph.records.explain import missing
 from omnigraph.records.ids import fresh_ids, key_texts
 from omnigraph.records.violations import Findings, Stage, Violation
+from omnigraph.sets.scratch import Scratch
 
 _POSITION_FIELD = pa.field(POSITION, pa.int64(), nullable=False)
 _NO_IDS = pa.array([], pa.string())

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest, Unavailable
 from omnigraph.base.ids import new_ulid
-from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.spool import Numbers, Rows, RowSpool
 from omnigraph.records.decode import POSITION
 from omnigraph.records.faults import RAW, RejectedRow
 from omnigraph.records.violations import Violation, place_of
+from omnigraph.sets.scratch import Relation, Scratch
 
 _REFUSED = pa.schema([pa.field("id", pa.string()), pa.field(POSITION, pa.int64())])
 _REJECTS = pa.schema(

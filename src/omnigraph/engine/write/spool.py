@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.base.errors import InternalError
-from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.records.decode import POSITION
 from omnigraph.records.meeting import meets
+from omnigraph.sets.scratch import Relation, Scratch
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.write.changeset import TableChange
 from omnigraph.engine.write.parted import asked
 from omnigraph.engine.write.spool import Numbers, Rows, RowSpool
 from omnigraph.records.decode import POSITION
+from omnigraph.sets.scratch import Relation, Scratch
 from omnigraph.storage.stage import (
     Replacement,
     StagedWrite,

@@ -1,27 +1,26 @@
-"""How the driver hands work to executors: groups of items out, small answers or frames back."""
+"""How the driver hands work to executors: groups of items out, small answers back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from omnigraph.pipeline.failures import spark_failures
-from omnigraph.pipeline.worker.carry import carrier, columns_ddl
-from omnigraph.pipeline.worker.look import spill_rows
-from omnigraph.pipeline.worker.tasks import ANSWER_COLUMNS, answer_groups, read_groups, unpacked
-from omnigraph.storage.row_files import RowFile, RowFolder
+from omnigraph.pipeline.progress import is_connect
+from omnigraph.pipeline.worker.tasks import ANSWER_COLUMNS, answer_groups, unpacked
+from omnigraph.storage.row_files import RowFolder
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 # Enough groups that a slow one does not hold up the others.
 _GROUPS_PER_CORE = 3
 _CORES_MIN = 2
+_COUNTED_ROWS = 100_000
 
 
 class Desk:
@@ -46,32 +45,16 @@ class Desk:
             found = numbers.mapInArrow(partial(answer_groups, groups=groups, do=do), ANSWER_COLUMNS).collect()
         return [unpacked(row[0]) for row in found]
 
-    def frame(self, groups: Sequence[Item], read: Callable[[Item], Iterator[pa.RecordBatch]], ddl: str) -> DataFrame:
-        """The rows that `read` gives for each group; it must give the same whenever it is asked."""
-        if not groups:
-            return self.spark.createDataFrame([], ddl)
-        numbers = self.spark.range(0, len(groups), 1, len(groups))
-        return numbers.mapInArrow(partial(read_groups, groups=groups, read=read), ddl)
-
     def collected(self, frame: DataFrame, answer: Callable[..., Iterator[pa.RecordBatch]], doing: str) -> list[Any]:
         """What `answer` says about each partition of the frame."""
         with spark_failures(doing):
             return [unpacked(row[0]) for row in frame.mapInArrow(answer, ANSWER_COLUMNS).collect()]
 
-    def spilled(self, frame: DataFrame, schema: pa.Schema, doing: str) -> tuple[RowFile, ...]:
-        """The rows of a frame as files; `schema` names the types, whose carriers the frame has."""
-        packed = pa.schema([pa.field(field.name, carrier(field.type)) for field in schema])
-        write = partial(spill_rows, folder=self.folder, schema=packed.serialize().to_pybytes())
-        return tuple(file for file in self.collected(frame, write, doing) if file is not None)
-
-    def local(self, table: pa.Table) -> DataFrame:
-        """Few rows of this process as a frame; their types are carriers already."""
-        if not table.num_rows:
-            return self.spark.createDataFrame([], columns_ddl(table.schema))
-        return self.spark.createDataFrame(table)
-
 
 def _cores(spark: SparkSession) -> int:
-    with suppress(PySparkException, AttributeError):
-        return max(int(spark.sparkContext.defaultParallelism), _CORES_MIN)
-    return _CORES_MIN
+    with spark_failures("asking Spark for its cores"):
+        if not is_connect(spark):
+            return max(int(spark.sparkContext.defaultParallelism), _CORES_MIN)
+        # A Connect server does not say; it cuts a range into as many parts as it has cores.
+        parts = spark.range(_COUNTED_ROWS).select(sf.spark_partition_id()).distinct().count()
+        return max(parts, _CORES_MIN)

@@ -12,7 +12,6 @@ from pyspark.sql import functions as sf
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.catalog.catalog import Catalog, NodeType, TableType
-from omnigraph.engine.scratch import Scratch
 from omnigraph.engine.write.intake import Intake, Progress
 from omnigraph.engine.write.quarantine import Rejects
 from omnigraph.pipeline.bulk.desk import Desk
@@ -33,6 +32,7 @@ from omnigraph.records.faults import RAW, RejectedRow
 from omnigraph.records.sources import Source
 from omnigraph.records.splits import Split, counted, split_sources
 from omnigraph.records.violations import Findings, Stage, Violation
+from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.row_files import RowFile
 
 _POSITION_FIELD = pa.field(POSITION, pa.int64(), nullable=False)

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as sf
+import pyarrow.compute as pc
 
 from omnigraph.base.errors import InternalError
 from omnigraph.engine.write.changeset import TableChange
 from omnigraph.engine.write.staging import is_insert
+from omnigraph.engine.write.validate.rules import Rule
 from omnigraph.pipeline.bulk.desk import Desk
+from omnigraph.pipeline.bulk.questions import Questions, answer_schema
 from omnigraph.pipeline.bulk.rows import StagedRows
-from omnigraph.pipeline.bulk.stored import stored_frame, stored_table
-from omnigraph.pipeline.failures import spark_failures
-from omnigraph.pipeline.worker.carry import as_unsigned
-from omnigraph.pipeline.worker.rows import PART, read_packed
-from omnigraph.pipeline.worker.write import ADDRESSES, WriteTask, Written, thin, write_matched, write_rows
+from omnigraph.pipeline.bulk.spread import SpreadRelation, stored_relation, stored_table
+from omnigraph.pipeline.worker.pieces import PART
+from omnigraph.pipeline.worker.write import ADDRESSES, Dealt, WriteTask, Written, thin, write_matched, write_rows
 from omnigraph.records.decode import POSITION
 from omnigraph.storage.fragments import Thinned
 from omnigraph.storage.row_files import RowFile
@@ -34,7 +33,14 @@ from omnigraph.storage.tables import Table
 
 # A fragment smaller than this costs readers more than a task costs us.
 ROWS_PER_TASK_MIN = 200_000
-_STORED_DDL = "id string, row_id bigint, address bigint"
+_STORED = pa.schema([("id", pa.string()), ("row_id", pa.uint64()), ("address", pa.uint64())])
+_MATCHES = pa.schema(
+    [("part", pa.int32()), ("position", pa.int64()), ("row_id", pa.uint64()), ("address", pa.uint64())]
+)
+_MATCHED = Rule(
+    "SELECT i.part, i.position, s.row_id, s.address FROM input i LEFT JOIN stored s ON i.id = s.id",
+    {"input": ["id"], "stored": ["id"]},
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,9 @@ class StagedOnSpark:
     upsert: Upsert | None = None
 
 
-def stage_on_spark(desk: Desk, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp) -> StagedOnSpark:
+def stage_on_spark(
+    questions: Questions, desk: Desk, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp
+) -> StagedOnSpark:
     """The change as fragments; it has rows in files and deletes nothing."""
     rows = change.rows
     if not isinstance(rows, StagedRows) or len(change.delete_ids):
@@ -67,18 +75,19 @@ def stage_on_spark(desk: Desk, table: Table, schema: pa.Schema, change: TableCha
         if change.replaces_all:
             return StagedOnSpark(stage_overwrite_fragments(table, schema, messages, count, stamp))
         return StagedOnSpark(stage_fragments(table, messages, count, stamp))
-    upsert = _written_upsert(desk, table, rows, task, change)
-    return StagedOnSpark(_stage_upsert(desk, table, upsert, change, stamp), upsert)
+    upsert = _written_upsert(questions, desk, table, rows, task, change)
+    return StagedOnSpark(_stage_upsert(questions, desk, table, upsert, change, stamp), upsert)
 
 
-def restage_upsert(desk: Desk, table: Table, upsert: Upsert, change: TableChange, stamp: Stamp) -> StagedWrite | None:
+def restage_upsert(
+    questions: Questions, desk: Desk, table: Table, upsert: Upsert, change: TableChange, stamp: Stamp
+) -> StagedWrite | None:
     """The same rows on a later version of the table; None if the rows they replace have moved."""
     fragments = set(table.fragment_rows())
-    addresses = StagedRows(desk, ADDRESSES, upsert.replaced)
-    for batch in addresses.batches():
-        if not set((as_unsigned(batch.column(0)) >> np.uint64(32)).tolist()) <= fragments:
+    for batch in StagedRows(desk, ADDRESSES, upsert.replaced).batches(["fragment"]):
+        if not set(pc.unique(batch.column(0)).to_pylist()) <= fragments:
             return None
-    return _stage_upsert(desk, table, upsert, change, stamp)
+    return _stage_upsert(questions, desk, table, upsert, change, stamp)
 
 
 def _writing_groups(desk: Desk, files: Sequence[RowFile]) -> list[list[RowFile]]:
@@ -86,36 +95,39 @@ def _writing_groups(desk: Desk, files: Sequence[RowFile]) -> list[list[RowFile]]
     return desk.grouped(files, max(1, min(desk.cores * 3, whole // ROWS_PER_TASK_MIN)))
 
 
-def _stage_upsert(desk: Desk, table: Table, upsert: Upsert, change: TableChange, stamp: Stamp) -> StagedWrite:
-    thinned = _thinned(desk, table, upsert.replaced, _doing(change))
+def _stage_upsert(
+    questions: Questions, desk: Desk, table: Table, upsert: Upsert, change: TableChange, stamp: Stamp
+) -> StagedWrite:
+    thinned: list[Thinned] = []
+    if upsert.replaced:
+        addresses = StagedRows(desk, ADDRESSES, upsert.replaced).spread(ADDRESSES.names)
+        dealt = _dealt(questions, addresses, "fragment", desk.cores * 3)
+        task = partial(thin, addresses=dealt, table=stored_table(table))
+        groups = desk.grouped(list(range(dealt.deal.buckets)))
+        thinned = [one for answer in desk.answers(groups, task, _doing(change)) for one in answer]
     return stage_update_fragments(table, upsert.messages, thinned, upsert.updates, upsert.inserts, stamp)
 
 
-def _written_upsert(desk: Desk, table: Table, rows: StagedRows, task: WriteTask, change: TableChange) -> Upsert:
-    doing = _doing(change)
-    with spark_failures(doing):
-        fresh = rows.spread(["id", POSITION], numbered=True).frame.alias("fresh")
-        stored = stored_frame(desk, table, ["id", "_rowid", "_rowaddr"], _STORED_DDL).alias("stored")
-        matched = fresh.join(stored, sf.col("fresh.id") == sf.col("stored.id"), "left").select(
-            PART, POSITION, "row_id", "address"
-        )
-        ordered = matched.repartition(max(1, min(len(rows.files), desk.cores * 3)), PART).sortWithinPartitions(PART)
-    written: list[Written] = desk.collected(ordered, partial(write_matched, files=rows.files, task=task), doing)
+def _written_upsert(
+    questions: Questions, desk: Desk, table: Table, rows: StagedRows, task: WriteTask, change: TableChange
+) -> Upsert:
+    fresh = rows.spread(["id", POSITION, PART]).renamed(["id", "position", "part"])
+    stored = stored_relation(desk, table, _STORED, ["id", "_rowid", "_rowaddr"], table.count_rows())
+    told = questions.ask(_MATCHED, {"input": fresh, "stored": stored})
+    answers = StagedRows(desk, answer_schema(told) or _MATCHES, [one.file for one in told if one.file is not None])
+    matches = _dealt(questions, answers.spread(_MATCHES.names), "part", min(len(rows.files), desk.cores * 3))
+    write = partial(write_matched, matches=matches, files=rows.files, task=task)
+    groups = desk.grouped(list(range(matches.deal.buckets)))
+    written = [one for answer in desk.answers(groups, write, _doing(change)) for one in answer]
     messages, count = _gathered(written, rows.num_rows, change)
     updates = sum(one.updates for one in written)
     replaced = tuple(one.replaced for one in written if one.replaced is not None)
     return Upsert(tuple(messages), replaced, updates, count - updates)
 
 
-def _thinned(desk: Desk, table: Table, replaced: Sequence[RowFile], doing: str) -> list[Thinned]:
-    if not replaced:
-        return []
-    reading = StagedRows(desk, ADDRESSES, replaced).reading()
-    groups = desk.grouped(list(enumerate(replaced)))
-    with spark_failures(doing):
-        addresses = desk.frame(groups, partial(read_packed, reading=reading, numbered=False), "address bigint")
-        by_fragment = addresses.repartition(desk.cores * 3, sf.shiftrightunsigned("address", 32))
-    return desk.collected(by_fragment, partial(thin, table=stored_table(table)), doing)
+def _dealt(questions: Questions, relation: SpreadRelation, key: str, buckets: int) -> Dealt:
+    deal = questions.deal_of(relation, [key], buckets)
+    return Dealt(questions.deal({"rows": relation}, {"rows": deal})["rows"], deal)
 
 
 def _gathered(written: Sequence[Written], expected: int, change: TableChange) -> tuple[list[str], int]:

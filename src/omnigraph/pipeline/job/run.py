@@ -20,7 +20,6 @@ from omnigraph.base.errors import OmniError
 from omnigraph.engine.write.load import LoadOptions, LoadResult
 from omnigraph.graph import Graph
 from omnigraph.pipeline.failures import spark_failures
-from omnigraph.pipeline.frames import spark_session
 from omnigraph.pipeline.job.definition import Definition, read_definition
 from omnigraph.pipeline.job.page import report_page
 from omnigraph.pipeline.job.quality import RuleOutcome, refuse_failed, run_rule
@@ -28,6 +27,7 @@ from omnigraph.pipeline.job.report import JobReport, Stages, now_text
 from omnigraph.pipeline.job.validate import Overrides, Prepared, prepare, rejects_path
 from omnigraph.pipeline.load import load_inputs
 from omnigraph.pipeline.progress import TellTasks, watched
+from omnigraph.pipeline.session import spark_session
 
 TellStage: TypeAlias = Callable[[str, int], None]
 """Told the name of a stage and, while rows are read, how many there were so far."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph.base.errors import LimitExceeded
 from omnigraph.catalog.catalog import Catalog, NodeType, TableType
-from omnigraph.pipeline.worker.rows import Numbers
+from omnigraph.pipeline.worker.pieces import Numbers
 from omnigraph.pipeline.worker.tasks import answered
 from omnigraph.records.decode import POSITION, Decoder
 from omnigraph.records.faults import RAW, RejectedRow

@@ -43,12 +43,3 @@ def unpacked(answer: bytes) -> Any:
     if isinstance(found, OmniError):
         raise found
     return found
-
-
-def read_groups(
-    batches: Iterator[pa.RecordBatch], groups: Sequence[Any], read: Callable[[Any], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
-    """The rows of each group whose number is among the rows. For `DataFrame.mapInArrow`."""
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield from read(groups[number])

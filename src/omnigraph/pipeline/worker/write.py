@@ -6,22 +6,21 @@ Holds for every task: it makes no version of any table, so a retried or twin tas
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.base.errors import InternalError
-from omnigraph.pipeline.worker.carry import as_unsigned
-from omnigraph.pipeline.worker.rows import PART, Numbers, Reading, StoredTable
-from omnigraph.pipeline.worker.tasks import answered
+from omnigraph.pipeline.worker.buckets import Deal, read_bucket
+from omnigraph.pipeline.worker.pieces import Numbers, Reading, StoredTable
 from omnigraph.records.decode import POSITION
 from omnigraph.storage.fragments import Thinned, fragment_row_count, thin_fragment, write_fragment_messages
 from omnigraph.storage.row_files import RowFile, RowFileWriter, RowFolder
 
-ADDRESSES = pa.schema([("address", pa.int64())])
+ADDRESSES = pa.schema([("fragment", pa.int64()), ("address", pa.uint64())])
 
 
 @dataclass(frozen=True)
@@ -93,54 +92,45 @@ def _stored_columns(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Ite
             yield pa.RecordBatch.from_arrays([batch.column(name) for name in schema.names], schema=schema)
 
 
-@dataclass
-class _Matches:
-    """Which rows of one file are stored already."""
+@dataclass(frozen=True)
+class Dealt:
+    """A relation that was dealt into buckets."""
 
-    positions: list[Numbers] = field(default_factory=list)
-    row_ids: list[Numbers] = field(default_factory=list)
-    addresses: list[Numbers] = field(default_factory=list)
-    has_match: list[Numbers] = field(default_factory=list)
+    files: tuple[RowFile, ...]
+    deal: Deal
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        self.positions.append(batch.column(POSITION).to_numpy())
-        self.has_match.append(batch.column("row_id").is_valid().to_numpy(zero_copy_only=False))
-        self.row_ids.append(as_unsigned(batch.column("row_id").fill_null(0)))
-        self.addresses.append(as_unsigned(batch.column("address").fill_null(0)))
+    def bucket(self, number: int) -> pa.Table:
+        return read_bucket(self.files, number, self.deal)
 
 
-def write_matched(
-    batches: Iterator[pa.RecordBatch], files: Sequence[RowFile], task: WriteTask
-) -> Iterator[pa.RecordBatch]:
-    """One answer for each file: its rows, those first that replace stored ones. For `DataFrame.mapInArrow`.
+def write_matched(group: Sequence[int], matches: Dealt, files: Sequence[RowFile], task: WriteTask) -> list[Written]:
+    """The rows of the files whose matches lie in these buckets, those first that replace stored ones.
 
-    The rows say for each row of a file which stored row it replaces; those of a file come together and in order.
+    The matches say for each row of a file which stored row it replaces, if any; a file's are all in one bucket.
     """
-    part, matches = -1, _Matches()
-    for batch in batches:
-        numbers = batch.column(PART).to_numpy()
-        for number in dict.fromkeys(numbers.tolist()):
-            if number != part and part >= 0:
-                yield answered(partial(_write_part, files[part], matches, task))
-                matches = _Matches()
-            part = number
-            matches.add(batch.filter(pa.array(numbers == number)))
-    if part >= 0:
-        yield answered(partial(_write_part, files[part], matches, task))
+    done: list[Written] = []
+    for bucket in group:
+        found = matches.bucket(bucket)
+        for part in pc.unique(found.column("part")).to_pylist():
+            done.append(_write_part(files[part], found.filter(pc.equal(found.column("part"), part)), task))
+    return done
 
 
-def _write_part(file: RowFile, matches: _Matches, task: WriteTask) -> Written:
-    positions, hit = np.concatenate(matches.positions), np.concatenate(matches.has_match)
-    matched, others = positions[hit], positions[~hit]
+def _write_part(file: RowFile, matches: pa.Table, task: WriteTask) -> Written:
+    positions = matches.column("position").to_numpy()
+    hit = pc.is_valid(matches.column("row_id")).to_numpy()
+    matched = positions[hit]
     schema = task.arrow_schema
     updated = _stored_columns(_at(file, matched, task), schema)
-    inserted = _stored_columns(_at(file, others, task), schema)
-    row_ids = _in_file_order(file, matched, np.concatenate(matches.row_ids)[hit], task)
+    inserted = _stored_columns(_at(file, positions[~hit], task), schema)
+    replaced = matches.filter(pa.array(hit))
+    row_ids = _in_file_order(file, matched, replaced.column("row_id").to_numpy(), task)
     done = _written(chain(updated, inserted), task, schema, row_ids)
     out = RowFileWriter(task.folder, "replaced", ADDRESSES)
-    replaced = np.concatenate(matches.addresses)[hit].view(np.int64)
-    if len(replaced):
-        out.append(pa.RecordBatch.from_arrays([pa.array(replaced)], schema=ADDRESSES))
+    addresses = replaced.column("address").to_numpy()
+    if len(addresses):
+        fragments = pa.array((addresses >> np.uint64(32)).astype(np.int64))
+        out.append(pa.RecordBatch.from_arrays([fragments, pa.array(addresses)], schema=ADDRESSES))
     return Written(done.messages, done.rows, len(matched), out.close())
 
 
@@ -165,15 +155,13 @@ def _at(file: RowFile, positions: Numbers, task: WriteTask) -> Iterator[pa.Recor
             yield batch.filter(pa.array(kept))
 
 
-def thin(batches: Iterator[pa.RecordBatch], table: StoredTable) -> Iterator[pa.RecordBatch]:
-    """One answer for each fragment that loses rows; all addresses of a fragment come to one task."""
-    found = [as_unsigned(batch.column("address")) for batch in batches]
-    addresses = np.sort(np.concatenate(found)) if found else np.array([], np.uint64)
-    fragments = addresses >> np.uint64(32)
-    for number in np.unique(fragments).tolist():
-        offsets = addresses[fragments == number] & np.uint64(0xFFFFFFFF)
-        yield answered(partial(_thinned, table, int(number), offsets))
-
-
-def _thinned(table: StoredTable, number: int, offsets: Numbers) -> Thinned:
-    return thin_fragment(table.uri, table.version, number, offsets, table.options)
+def thin(group: Sequence[int], addresses: Dealt, table: StoredTable) -> list[Thinned]:
+    """The fragments whose addresses lie in these buckets, without the rows there; a fragment is in one bucket."""
+    done: list[Thinned] = []
+    for bucket in group:
+        found = addresses.bucket(bucket)
+        fragments, rows = found.column("fragment").to_numpy(), found.column("address").to_numpy()
+        for number in np.unique(fragments).tolist():
+            offsets = np.sort(rows[fragments == number]) & np.uint64(0xFFFFFFFF)
+            done.append(thin_fragment(table.uri, table.version, int(number), offsets, table.options))
+    return done

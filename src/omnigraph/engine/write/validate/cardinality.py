@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.catalog import Cardinality, EdgeType
-from omnigraph.engine.scratch import Relation
 from omnigraph.engine.write.changeset import TableChange
 from omnigraph.engine.write.validate import rules
 from omnigraph.engine.write.validate.check import (
@@ -21,6 +20,7 @@ from omnigraph.engine.write.validate.check import (
 from omnigraph.engine.write.validate.endpoints import missing_endpoints
 from omnigraph.records.explain import shown
 from omnigraph.records.violations import Stage, Violation
+from omnigraph.sets.scratch import Relation
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX
 
 _SOURCES = pa.schema([pa.field("source", pa.string()), pa.field("position", pa.int64())])

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from omnigraph.base.errors import InternalError
 from omnigraph.catalog.catalog import Catalog, TableType
-from omnigraph.engine.scratch import Relation, Scratch
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
 from omnigraph.engine.write.parted import asked
@@ -25,6 +24,7 @@ from omnigraph.records.decode import POSITION
 from omnigraph.records.encode import json_column
 from omnigraph.records.values import check_values
 from omnigraph.records.violations import Findings, Stage, Violation
+from omnigraph.sets.scratch import Relation, Scratch
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX
 
 # Stands for "no line": stored edges left dangling, sources that lost edges. Sorts after every line.

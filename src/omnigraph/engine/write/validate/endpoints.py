@@ -8,13 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.catalog import EdgeType
-from omnigraph.engine.scratch import Relation
 from omnigraph.engine.write.changeset import TableChange
 from omnigraph.engine.write.validate import rules
 from omnigraph.engine.write.validate.check import (
     NO_LINE,
-    Aside,
     POSITION,
+    Aside,
     Check,
     Row,
     deleted_ids,
@@ -28,6 +27,7 @@ from omnigraph.engine.write.validate.check import (
 from omnigraph.engine.write.validate.rules import Rule
 from omnigraph.records.explain import shown
 from omnigraph.records.violations import Stage, Violation
+from omnigraph.sets.scratch import Relation
 
 _EDGE_COLUMNS = ["id", "position", "endpoint"]
 

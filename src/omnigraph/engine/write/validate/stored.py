@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.scratch import Relation
 from omnigraph.engine.view import View
+from omnigraph.sets.scratch import Relation
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, column_in
 from omnigraph.storage.tables import Table
 

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.catalog.catalog import Key, TableType, Unique, declared_indexes
-from omnigraph.engine.scratch import Relation
 from omnigraph.engine.write.changeset import TableChange
 from omnigraph.engine.write.validate import rules
 from omnigraph.engine.write.validate.check import (
@@ -22,6 +21,7 @@ from omnigraph.engine.write.validate.check import (
 )
 from omnigraph.records.explain import shown
 from omnigraph.records.violations import Stage, Violation
+from omnigraph.sets.scratch import Relation
 
 
 def check_unique(check: Check) -> None:

@@ -1,21 +1,21 @@
-"""Reads rows that are on their way into a table, and rows that are stored, on executors and on the driver alike."""
+"""Relations that lie in many places: each piece says where some rows are and under which names they are meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.pipeline.worker.carry import pack
 from omnigraph.records.decode import POSITION
 from omnigraph.storage.fragments import read_fragments
-from omnigraph.storage.row_files import RowFile, RowFolder, read_row_file
+from omnigraph.storage.row_files import RowFile, read_row_file
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
-PART = "part"
+# Stands for the number of the file a row lies in.
+PART = "__part"
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,6 @@ class Reading:
             yield (batch.filter(pa.array(~hit)) if hit.any() else batch).select(list(self.columns))
 
 
-def read_packed(group: Sequence[tuple[int, RowFile]], reading: Reading, numbered: bool) -> Iterator[pa.RecordBatch]:
-    """Rows as they travel through Spark; `numbered` adds the number of their file as PART."""
-    for number, file in group:
-        for batch in reading.batches(file):
-            packed = pack(batch)
-            if numbered:
-                packed = packed.append_column(PART, pa.array(np.full(batch.num_rows, number, np.int32)))
-            yield packed
-
-
 @dataclass(frozen=True)
 class StoredTable:
     """A table at one version, as executors reach it."""
@@ -76,14 +66,60 @@ class StoredTable:
         return None if self.storage_options is None else dict(self.storage_options)
 
 
-def read_stored(group: Sequence[int], table: StoredTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Columns of some fragments, as they travel through Spark."""
-    for batch in read_fragments(table.uri, table.version, group, columns, table.options):
-        yield pack(batch)
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a file; `part` is the file's number."""
+
+    file: RowFile
+    reading: Reading
+    part: int = 0
+
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        plain = tuple(name for name in columns if name != PART)
+        for batch in replace(self.reading, columns=plain).batches(self.file):
+            if PART in columns:
+                batch = batch.append_column(PART, pa.array(np.full(batch.num_rows, self.part, np.int32)))
+            yield batch.select(list(columns))
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The rows of some fragments of a table."""
+
+    table: StoredTable
+    fragment_ids: tuple[int, ...]
+
+    def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return read_fragments(self.table.uri, self.table.version, self.fragment_ids, columns, self.table.options)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a piece: what it is read from, or nulls."""
+
+    name: str
+    source: str | None
+
+
+@dataclass(frozen=True)
+class Piece:
+    rows: FileRows | StoredRows
+    columns: tuple[Column, ...]
+
+    def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows in the types of `schema`, whose names are those of the columns."""
+        sources = list(dict.fromkeys(column.source for column in self.columns if column.source is not None))
+        for batch in self.rows.read(sources):
+            if batch.num_rows:
+                arrays = [
+                    pa.nulls(batch.num_rows, meant.type) if column.source is None else batch.column(column.source)
+                    for column, meant in zip(self.columns, schema, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def rows_at(group: Sequence[RowFile], positions: Numbers, name: str, reading: Reading) -> Iterator[pa.RecordBatch]:
-    """The rows at some positions; `name` is the column that holds them."""
+    """The rows at some positions, which are ascending; `name` is the column that holds them."""
     for file in group:
         near = positions[(positions >= file.first) & (positions <= file.last)]
         if not len(near):
@@ -92,6 +128,3 @@ def rows_at(group: Sequence[RowFile], positions: Numbers, name: str, reading: Re
             hit = np.isin(batch.column(name).to_numpy(), near)
             if hit.any():
                 yield batch.filter(pa.array(hit))
-
-
-__all__ = ["PART", "Dropped", "Reading", "RowFolder", "StoredTable", "read_packed", "read_stored", "rows_at"]
