@@ -43,4 +43,4 @@ bench: $(READY)  ## print benchmark ratios
 	$(BIN)/python -m benchmarks.stores
 
 clean:  ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache demo-graph
+	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache demo-out

@@ -1,100 +1,131 @@
-"""A town of people who follow each other: made by Spark, written by its executors, committed once, read back.
+"""A library's lake becomes a graph: generated files, one pipeline on Spark, one commit, and a look at what landed.
 
-python -m demo [directory]
+python -m demo [FOLDER] [--rows N]
+
+Everything is done by the commands that are shown, in a folder of its own.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
-from rich.table import Table
 
+HERE = Path(__file__).resolve().parent
+FILES = ("generate.py", "schema.pg", "pipeline.yaml")
+MARK = ".omnigraph-demo"
+ASK = """\
+python <<'END'
 import omnigraph as og
-from omnigraph.pipeline.frames import append_frames
-from omnigraph.pipeline.session import spark_session
 
-PEOPLE, FOLLOWS = 50_000, 200_000
-SCHEMA = """\
-node Person {
-  handle: String @key
-  born: Date?
-  city: enum(lisbon, oslo, quito, turin)
-}
-edge Follows: Person -> Person { since: Date? }
-"""
-console = Console(width=100)
-
-
-def people(spark: SparkSession) -> DataFrame:
-    return spark.sql(f"""
-        select concat('p', id) as id, concat('p', id) as handle,
-               date_add(date'1960-01-01', cast(id * 37 % 18000 as int)) as born,
-               element_at(array('lisbon', 'oslo', 'quito', 'turin'), cast(id % 4 as int) + 1) as city
-        from range({PEOPLE})""")
+graph = og.Graph.open("library")
+readers = graph.spark.nodes("Reader", branch="import", columns=["name", "age", "tier"], filter="city = 'Porto'")
+readers.groupBy("tier").avg("age").orderBy("tier").show()
+graph.spark.sql('''
+    select a.name as author, count(*) as loans, count(distinct l.src) as readers
+    from Author a join Wrote w on w.src = a.id join Borrowed l on l.dst = w.dst
+    where year(l.lent) = 2024
+    group by a.id, a.name order by loans desc, author limit 5
+''', branch="import").show()
+END"""
+console = Console(highlight=False, soft_wrap=True)
 
 
-def follows(spark: SparkSession) -> DataFrame:
-    return spark.sql(f"""
-        select concat('f', id) as id, concat('p', id % {PEOPLE}) as src,
-               concat('p', (id * 7919 + 13) % {PEOPLE}) as dst,
-               date_add(date'2015-01-01', cast(id % 3000 as int)) as since
-        from range({FOLLOWS})""")
+class Demo:
+    """Shows each command, then runs it in the folder as a user would, with the programs of this environment."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.steps = 0
+
+    def head(self, title: str) -> None:
+        self.steps += 1
+        console.print(f"\n[bold cyan]{self.steps}. {title}[/]")
+
+    def run(self, command: str) -> None:
+        console.print(f"[bold]$ {command}[/]", markup=True)
+        programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        done = subprocess.run(command, shell=True, cwd=self.folder, env={**os.environ, "PATH": programs}, check=False)
+        if done.returncode:
+            sys.exit(
+                f"the demo stopped: the command above ended with {done.returncode}; its files are in {self.folder}"
+            )
 
 
-def show_snapshot(title: str, snapshot: og.Snapshot) -> None:
-    table = Table(title=title, title_justify="left")
-    for column in ("table", "version", "rows"):
-        table.add_column(column, justify="left" if column == "table" else "right")
-    for key, entry in snapshot.tables.items():
-        table.add_row(key, str(entry.table_version), f"{entry.row_count:,}")
-    console.print(table)
+def make_folder(folder: Path) -> None:
+    """An empty folder with the demo's files; what an earlier demo left there is replaced, nothing else ever is."""
+    if folder.exists() and not (folder / MARK).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        sys.exit(f"{folder} holds something else; name another folder")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / MARK).touch()
+    for name in FILES:
+        shutil.copy(HERE / name, folder)
+
+
+def show_rejects(file: Path) -> None:
+    """Of each reason how many rows there are, and one of them."""
+    found: dict[str, list[dict[str, object]]] = {}
+    with file.open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            found.setdefault(row["reason"], []).append(row)
+    for reason, rows in sorted(found.items(), key=lambda entry: -len(entry[1])):
+        first = rows[0]
+        console.print(f"{len(rows):>7,}  [yellow]{reason}[/], the first at {first['file']}:{first['line']}")
+        console.print(f"         {first['message']}", style="dim", markup=False)
+    console.print("An edge of a rejected node goes with it (endpoint_rejected): nothing in the graph dangles.")
 
 
 def main() -> None:
-    place = Path(sys.argv[1] if len(sys.argv) > 1 else "demo-graph")
-    shutil.rmtree(place, ignore_errors=True)
-    graph = og.Graph.init(str(place), SCHEMA)
-    console.print(f"[bold]1.[/] an empty graph at {place}/, schema of {len(graph.catalog.tables())} types")
+    parser = argparse.ArgumentParser(prog="python -m demo", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("folder", nargs="?", default="demo-out", help="where its files go; default demo-out")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="nodes and edges together; default 1000000")
+    given = parser.parse_args()
+    if given.rows < 1_000:
+        parser.error("--rows must be at least 1000")
+    folder, started = Path(given.folder).resolve(), time.monotonic()
+    make_folder(folder)
+    demo = Demo(folder)
 
-    started = time.monotonic()
-    spark = spark_session(graph.settings)
-    java = spark.sparkContext._jvm.System.getProperty("java.version")  # type: ignore[union-attr]
-    console.print(
-        f"[bold]2.[/] Spark {spark.version} on {spark.sparkContext.master}, Java {java}, "
-        f"started in {time.monotonic() - started:.1f} s"
-    )
+    console.print(f"Everything below happens in {folder}")
+    demo.head(f"A lake: {given.rows:,} things of a lending library in CSV, Parquet and NDJSON, some of them dirty")
+    demo.run(f"python generate.py lake {given.rows}")
+    demo.run("du -ah lake | sort -k 2")
+    demo.run("head -n 3 lake/readers.csv lake/loans/2024.csv lake/reviews.jsonl")
 
-    started = time.monotonic()
-    frames = {"node:Person": people(spark), "edge:Follows": follows(spark)}
-    receipt = append_frames(graph, frames, message="a town", actor="act-demo")
-    rows = PEOPLE + FOLLOWS
-    console.print(
-        f"[bold]3.[/] executors wrote {rows:,} rows as Lance fragments; the driver committed once: "
-        f"{receipt.graph_commit_id} ({time.monotonic() - started:.1f} s)"
-    )
-    show_snapshot(f"graph version {receipt.graph_version}", graph.snapshot())
+    demo.head("What is in it? A first draft of a schema, from the data")
+    demo.run("omnigraph infer lake/readers.csv --sample 10000 --out draft")
+    demo.run("cat draft/schema.pg")
 
-    console.print(f"[bold]4.[/] read back: {graph.entity_at('node:Person', 'p42', receipt.graph_version)}")
-    moved = [{"id": "p42", "handle": "p42", "city": "oslo"}, {"id": "p-new", "handle": "p-new", "city": "oslo"}]
-    graph.write({"node:Person": og.Upsert(pa.Table.from_pylist(moved))}, message="two move to oslo")
-    show_snapshot("after a small write", graph.snapshot())
+    demo.head("The schema we want, the pipeline that fills it")
+    demo.run("cat schema.pg pipeline.yaml")
 
-    console.print("[bold]5.[/] history, newest first")
-    for commit in graph.list_commits():
-        console.print(
-            f"   {commit.graph_commit_id} version={commit.manifest_version} {commit.kind}  {commit.message or ''}"
-        )
-    console.print("[bold]6.[/] time travel")
-    for version in (receipt.graph_version, graph.snapshot().version):
-        console.print(f"   p42 at version {version}: {graph.entity_at('node:Person', 'p42', version)}")
-    graph.close()
-    spark.stop()
+    demo.head("An empty graph, then the pipeline on Spark: onto a branch, as one commit")
+    demo.run("omnigraph init library --schema schema.pg")
+    demo.run("omnigraph pipeline run pipeline.yaml")
+    console.print(f"The report of this run, for a browser: [bold]{(folder / 'out' / 'report.html').as_uri()}[/]")
+
+    demo.head("What landed. Readers of main have seen nothing of it yet")
+    demo.run("omnigraph snapshot library --branch import")
+    demo.run("omnigraph snapshot library --branch main")
+
+    demo.head("What did not land, and why: out/rejects.jsonl")
+    show_rejects(folder / "out" / "rejects.jsonl")
+
+    demo.head("Questions, asked on Spark")
+    demo.run(ASK)
+
+    demo.head("The history of the branch")
+    demo.run("omnigraph commit list --store library --branch import")
+
+    console.print(f"\nDone in {time.monotonic() - started:.0f} s. To remove all of it: [bold]rm -r {folder}[/]")
 
 
 if __name__ == "__main__":

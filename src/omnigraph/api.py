@@ -36,7 +36,6 @@ from omnigraph.engine.write.changes import (
     Compact,
     Delete,
     DeleteWhere,
-    Fragments,
     Overwrite,
     Upsert,
 )
@@ -103,7 +102,6 @@ __all__ = [
     "DeleteWhere",
     "Drift",
     "ExpectedVersionMismatch",
-    "Fragments",
     "Graph",
     "GraphCommit",
     "GraphMoved",

@@ -25,7 +25,7 @@ from omnigraph.pipeline.bulk import bench, intake, questions, rows, write
 from omnigraph.records import splits
 from omnigraph.settings import Settings
 
-_WAIT_S_MAX = 90
+_WAIT_S_MAX = 60
 # Where the driver looks the tasks up that it sends out.
 TASKS: dict[str, tuple[Any, str]] = {
     "read": (intake, "decode_splits"),
@@ -102,7 +102,7 @@ def arm(order: dict[str, Any]) -> None:
 
 
 def obey(order: dict[str, Any]) -> dict[str, Any]:
-    spread(order.get("rows_per_task", 40), order.get("split_bytes", 4_000))
+    spread(order.get("rows_per_task", 50), order.get("split_bytes", 12_000))
     make_odd(order.get("odd", {}))
     arm(order)
     seen: dict[str, list[str]] = {"staged": [], "fragments": []}

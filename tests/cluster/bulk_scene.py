@@ -42,7 +42,9 @@ def rows_for(mode: str, size: int) -> list[dict[str, Any]]:
     first = {"append": size, "merge": size // 2, "overwrite": 0}[mode]
     people = [person(f"p{n}", n + 1) for n in range(first, first + size)]
     edges = [knows(n // 2, f"p{n}", f"p{first}", n) for n in range(first, first + size, 2)]
-    return people + edges
+    rows = people + edges
+    # Rows of both kinds all over the file, so that each piece of it has some.
+    return [row for part in range(5) for row in rows[part::5]]
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:

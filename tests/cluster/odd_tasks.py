@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_WAIT_S_MAX = 90
+_WAIT_S_MAX = 60
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class Odd:
         _wait_for(Path(self.folder, "open"))
 
     def _twin(self) -> None:
-        if self._partition() == 0 and self._is_first():
-            _wait_for(Path(self.folder, f"{self.name}-0-again"))
+        stage, partition = _place()
+        if partition == 0 and self._is_first():
+            _wait_for(Path(self.folder, f"{self.name}-{stage}-0-again"))
 
     def _fails(self) -> None:
         if self._is_first():
@@ -47,7 +48,8 @@ class Odd:
         raise RuntimeError("lost after its work")
 
     def _is_first(self) -> bool:
-        name = f"{self.name}-{self._partition()}"
+        stage, partition = _place()
+        name = f"{self.name}-{stage}-{partition}"
         try:
             os.close(os.open(f"{self.folder}/{name}", os.O_CREAT | os.O_EXCL))
         except FileExistsError:
@@ -55,12 +57,14 @@ class Odd:
             return False
         return True
 
-    def _partition(self) -> int:
-        from pyspark import TaskContext
 
-        context = TaskContext.get()
-        assert context is not None
-        return context.partitionId()
+def _place() -> tuple[int, int]:
+    """The stage and partition of this task: the same for every attempt at it and every copy of it."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context.stageId(), context.partitionId()
 
 
 def _wait_for(path: Path) -> None:

@@ -102,7 +102,7 @@ class Cluster:
         return next(worker for worker in self.workers if worker.owns(pid))
 
     def _add(self, host: str) -> None:
-        options = ("--cores", 2, "--memory", "2g", "--port", 0, "--webui-port", 0, "--work-dir", self.folder / "work")
+        options = ("--cores", 1, "--memory", "1g", "--port", 0, "--webui-port", 0, "--work-dir", self.folder / "work")
         self.workers.append(self._launched("worker.Worker", host, *options, self.url))
 
     def _wait(self) -> None:

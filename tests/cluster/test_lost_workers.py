@@ -15,25 +15,10 @@ import omnigraph as og
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.interval": "20ms",
-    "spark.speculation.quantile": "0.1",
-    "spark.speculation.multiplier": "1.01",
-    "spark.speculation.minTaskRuntime": "1ms",
-}
-
 
 @pytest.fixture(scope="module")
 def driver(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     found = Driver(tmp_path_factory.mktemp("driver") / "driver.log", {})
-    yield found
-    found.kill()
-
-
-@pytest.fixture(scope="module")
-def speculating_driver(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
-    found = Driver(tmp_path_factory.mktemp("speculating") / "driver.log", {})
     yield found
     found.kill()
 
@@ -138,24 +123,3 @@ def test_a_worker_that_dies_at_any_moment_of_a_larger_load_loses_no_row(
     assert staging(uri) == set()
     sweep(uri)
     check_rows(og.Graph.open(uri), large.after(mode))
-
-
-@pytest.mark.parametrize(("mode", "tasks"), [("append", ("read", "write")), ("merge", ("read", "match"))])
-def test_a_second_copy_of_a_task_stores_no_row_twice(
-    mode: str,
-    tasks: tuple[str, ...],
-    cluster: Cluster,
-    speculating_driver: Driver,
-    origin: Origin,
-    graph_uri: str,
-    gate: Path,
-) -> None:
-    odd = {"folder": str(gate), **dict.fromkeys(tasks, "twin")}
-    settings = {**cluster.settings, "spark_conf": {**cluster.settings["spark_conf"], **SPECULATION}}
-    told = speculating_driver.load(graph=graph_uri, file=origin.file(mode), mode=mode, odd=odd, settings=settings)
-    assert "done" in told, told
-    assert {f"{task}-0-again" for task in tasks} <= {path.name for path in gate.iterdir()}, "no task ran twice at once"
-    check_rows(og.Graph.open(graph_uri), origin.after(mode))
-    assert staging(graph_uri) == set()
-    assert [gone for gone in sweep(graph_uri).orphans_removed if gone.what == "staged files"], "the twin wrote too"
-    check_rows(og.Graph.open(graph_uri), origin.after(mode))

@@ -44,6 +44,7 @@ BAD = {
     "cases.jsonl": (b'{"a":1}\n{"A":1}\n', "differ only in case"),
     "nothing.jsonl": (b"\n", "is empty"),
     "notes.txt": (b"hello", "of no known format"),
+    "lines[1].csv": (b'a\n"x\ny"\n', "for a pattern"),
     "_hidden.csv": (b"a\n1\n", "takes '_hidden.csv' for hidden"),
     "cut.csv.gz": (gzip.compress(b"a,b\n" + b"1,2\n" * 9_999)[:-20], "cannot be read"),
     "packed.csv.zst": (b"(", "does not read"),
@@ -139,6 +140,13 @@ def test_a_value_that_is_no_key_of_the_other_file_makes_no_edge(inferred):
     assert edges == ()
 
 
+def test_a_value_that_no_sample_shows_still_makes_no_edge(inferred):
+    teams = "code\n" + "".join(f"t{k}\n" for k in range(300))
+    people = "id,team\n" + "".join(f"{k},t{k % 300}\n" for k in range(900))
+    assert len(inferred(people_csv=people, teams_csv=teams).draft.edges) == 1
+    assert not inferred(people_csv=f"{people}900,gone\n", teams_csv=teams, out="other").draft.edges
+
+
 def test_records_of_our_own_form_need_no_mapping(inferred):
     done = inferred(
         all_jsonl='{"type":"Person","data":{"name":"ana","age":31}}\n{"type":"Person","data":{"name":"bo"}}\n'
@@ -157,6 +165,36 @@ def test_records_of_our_own_form_need_no_mapping(inferred):
     definition = read_definition(done.pipeline_file)
     assert [(s.format, s.paths) for s in definition.sources] == [("ndjson", ("../all.jsonl",))]
     assert not definition.mappings
+
+
+def test_records_that_only_look_like_our_form_are_plain_rows(inferred):
+    done = inferred(events_jsonl='{"type":"click","data":{"x":1}}\n{"type":"scroll","data":{"x":2}}\n')
+    node = done.draft.nodes[0]
+    assert (node.name, [p.name for p in node.properties]) == ("Events", ["type", "data"])
+
+
+def test_explicit_ids_and_small_edge_names_of_our_own_form_are_taken_as_they_are(inferred):
+    done = inferred(
+        all_jsonl='{"type":"Note","data":{"id":"n1","text":"same"}}\n{"type":"Note","data":{"id":"n2","text":"same"}}\n'
+        '{"edge":"follows","from":"n1","to":"n2"}\n'
+    )
+    catalog = compile_source(done.schema)
+    assert not catalog.nodes[0].key_properties
+    assert [(e.name, e.src_type, e.dst_type) for e in catalog.edges] == [("Follows", "Note", "Note")]
+    assert "every 'from' is the id of a Note" in done.schema
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ('{"edge":"Knows","from":"a","to":"b"}', "no node type is known for 'from' of edge Knows"),
+        ('{"type":"A","data":{"x y":1}}', "no schema can be made of these files"),
+        ('{"type":"A","data":{"x":1}}\n{"edge":"E","from":1,"to":2}', "no node type is known"),
+    ],
+)
+def test_records_of_our_own_form_that_fit_no_schema_are_refused(folder, lines, words):
+    Path("a.jsonl").write_text(lines + "\n")
+    assert words in refused("a.jsonl").describe()
 
 
 def test_records_that_mix_both_forms_are_refused(folder):

@@ -63,10 +63,10 @@ def test_the_active_session_is_used_again_from_every_thread(spark):
     assert found[0] is spark
 
 
-def test_a_master_that_is_no_master_is_unavailable_with_a_log_to_read(tmp_path):
+def test_a_master_that_spark_refuses_is_unavailable_with_a_log_to_read(tmp_path):
     child = (
         "import os\nfrom omnigraph.pipeline.session import *\nfrom omnigraph.base.errors import Unavailable\n"
-        "try:\n    session(SparkSettings(master='nowhere', search_path=os.environ['PATH']))\n"
+        "try:\n    session(SparkSettings(master='nowhere://host', search_path=os.environ['PATH']))\n"
         "except Unavailable as error:\n    print(error)\n    print(error.hint)\n"
     )
     env = {**os.environ, "PYTHONPATH": SRC, "TMPDIR": str(tmp_path)}
@@ -74,7 +74,7 @@ def test_a_master_that_is_no_master_is_unavailable_with_a_log_to_read(tmp_path):
         [sys.executable, "-c", child], env=env, capture_output=True, text=True, timeout=120, check=True
     )
     text, hint = ran.stdout.splitlines()
-    assert text.startswith("Spark did not start (nowhere, Java ")
+    assert text.startswith("Spark did not start (nowhere://host, Java ")
     log = Path(hint.removeprefix("Spark's own words are in ").removesuffix("."))
     assert "Master must" in log.read_text()
 

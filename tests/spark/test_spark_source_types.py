@@ -24,9 +24,9 @@ from omnigraph.catalog.types import PropertyType, ScalarType, arrow_type
 from omnigraph.pipeline.frames_api import SparkGraph
 from omnigraph.pipeline.read_plan import parts_of, spark_type
 from omnigraph.pipeline.source import OmniGraphSource
-from omnigraph.pipeline.worker.conform import fit
 from omnigraph.pipeline.worker.read import ReadTarget, as_spark, read_part
 from omnigraph.records.blobs import EXTERNAL_MARKER, blob_of
+from omnigraph.records.fit import fit
 from omnigraph.storage.scans import Part
 
 

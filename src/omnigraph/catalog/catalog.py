@@ -164,6 +164,12 @@ class NodeType(_Type):
         return tuple(sorted(members, key=lambda p: (p.property_id, p.name)))
 
     @property
+    def key_members(self) -> tuple[Property, ...]:
+        """The members of `@key` as the schema lists them, the order in which people give them."""
+        columns = next((c.columns for c in self.constraints if isinstance(c, Key)), ())
+        return tuple(self._by_name[column] for column in columns)
+
+    @property
     def ranges(self) -> tuple[Range, ...]:
         return tuple(c for c in self.constraints if isinstance(c, Range))
 

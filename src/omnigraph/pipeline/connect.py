@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import SparkSession
 
-from omnigraph.base.errors import Unavailable
+from omnigraph.base.errors import BadRequest, OmniError, Unavailable
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.masters import refuse_unreachable
 
-# A server that is gone is tried again for about half a minute; pyspark's own default is ten minutes.
-_RETRIES = 9
-_BACKOFF_MS_MAX = 5_000
+# A server that does not answer is tried again for about twelve seconds, not for pyspark's ten minutes: what is over by
+# then was the network, and a server that was started again has forgotten the session.
+_RETRIES = 6
+_BACKOFF_MS_MAX = 4_000
 _PACKAGES = {
     "grpc": "grpcio",
     "grpc_status": "grpcio-status",
@@ -32,14 +35,32 @@ def connect_session(url: str, conf: Mapping[str, str]) -> SparkSession:
 
     # The exception that follows says the same.
     warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")
-    with spark_failures(f"opening a session at {url}"):
-        spark: Any = SparkSession.builder.remote(url).getOrCreate()
-        spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF_MS_MAX)])
-        for name, value in conf.items():
-            spark.conf.set(name, value)
-        # Nothing was asked of the server so far if nothing was to be set.
-        _ = spark.version
+    spark: Any = None
+    try:
+        with spark_failures(f"opening a session at {url}"):
+            spark = SparkSession.builder.remote(url).getOrCreate()
+            spark.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_BACKOFF_MS_MAX)])
+            # Nothing was asked of the server so far.
+            _ = spark.version
+        _set(spark, conf)
+    except OmniError:
+        if spark is not None:
+            spark.client.set_retry_policies([])
+            spark.stop()
+        raise
+    # At the end pyspark says goodbye to the server; one that is gone must not hold up the end.
+    atexit.register(spark.client.set_retry_policies, [])
     return spark  # type: ignore[no-any-return]
+
+
+def _set(spark: Any, conf: Mapping[str, str]) -> None:
+    for name, value in conf.items():
+        try:
+            spark.conf.set(name, value)
+        except (AnalysisException, IllegalArgumentException) as error:
+            text = f"the Spark server does not take {name}={value}"
+            hint = "Only spark.sql settings can be set for a session of a server; others belong to the server itself."
+            raise BadRequest(text, hint) from error
 
 
 def default_session() -> SparkSession | None:

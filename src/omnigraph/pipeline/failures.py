@@ -25,6 +25,8 @@ from omnigraph.base.errors import BadRequest, InternalError, OmniError, Unavaila
 _TEXT_CHARS_MAX = 2000
 # Raised instead of a text when the JVM that holds it is gone.
 _GONE = (Py4JError, ConnectionError, AssertionError)
+# The type that the last line of a worker's traceback names when an import failed.
+_MISSING = ModuleNotFoundError.__name__
 # What a query or its data did wrong; Spark itself is well.
 _INPUT_FAULTS = (
     AnalysisException,
@@ -49,8 +51,15 @@ def translate(error: Exception, doing: str) -> OmniError:
     """The error of ours that means the same to a caller."""
     match error:
         case PythonException():
+            said = _worker_text(error)
+            if said.startswith(_MISSING):
+                return Unavailable(
+                    f"{doing}: a package is missing where Spark's workers run: {said.partition(': ')[2]}",
+                    "Nothing was committed. Install omnigraph, in this version, for the Python of the workers.",
+                    what="spark",
+                )
             return InternalError(
-                f"{doing}: a Spark worker failed: {_worker_text(error)}",
+                f"{doing}: a Spark worker failed: {said}",
                 "Nothing was committed. If the disk or the store was at fault, mend it and run again.",
             )
         case _ if isinstance(error, _INPUT_FAULTS):
@@ -58,12 +67,24 @@ def translate(error: Exception, doing: str) -> OmniError:
                 f"{doing}: Spark refused it: {_first_line(_message(error))}",
                 "Nothing was committed. Correct the input or its mapping and run again.",
             )
+        case _ if _is_unanswered(error):
+            return Unavailable(
+                f"{doing}: the Spark server does not answer any more",
+                "Nothing was committed. Run again when the server is back.",
+                what="spark",
+            )
         case _:
             return Unavailable(
                 f"{doing}: Spark failed: {_first_line(_message(error))}",
                 "Nothing was committed. Run again; if it happens again, look at the memory and disk Spark may use.",
                 what="spark",
             )
+
+
+def _is_unanswered(error: Exception) -> bool:
+    """Whether a Connect client gave up on its server. Only Connect has status codes, and may not be installed."""
+    status = getattr(error, "getGrpcStatusCode", None)
+    return status is not None and getattr(status(), "name", "") == "UNAVAILABLE"
 
 
 def _message(error: Exception) -> str:
@@ -81,7 +102,10 @@ def _worker_text(error: PythonException) -> str:
         traceback = (error.getMessageParameters() or {}).get("traceback", "")
     except _GONE:
         traceback = ""
-    lines = [line.strip() for line in traceback.splitlines() if line.strip()]
+    # A Connect server may send it as part of the message only.
+    traceback = traceback or _message(error).partition("Traceback (most recent call last)")[2]
+    lines = [line.strip() for line in traceback.partition("JVM stacktrace:")[0].splitlines()]
+    lines = [line for line in lines if line and not line.startswith("SQLSTATE:")]
     return lines[-1][:_TEXT_CHARS_MAX] if lines else _first_line(_message(error))
 
 

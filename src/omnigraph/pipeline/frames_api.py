@@ -11,9 +11,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.engine.write.frames import table_type
+from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError
 from omnigraph.graph import Graph
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.pipeline.failures import spark_failures
+from omnigraph.pipeline.inputs import FrameInput
+from omnigraph.pipeline.load import load_inputs
 from omnigraph.pipeline.options import GraphOptions, store_options
 from omnigraph.pipeline.read_plan import READ_OPTIONS, plan_frame
 from omnigraph.pipeline.session import spark_session
@@ -100,6 +104,26 @@ class SparkGraph:
             text = f"WITH {named} (\n{_literal_braces(query)}\n)"
         with spark_failures("the query"):
             return self.session.sql(text, args=None if args is None else dict(args), **frames)
+
+    def load(
+        self,
+        frames: Mapping[str, DataFrame],
+        *,
+        mode: Mode,
+        on_error: OnError = "fail",
+        rejects: str | None = None,
+        max_errors: int | None = None,
+        retries: int | None = None,
+        **more: Any,
+    ) -> LoadResult:
+        """Load frames by type name (`{"Person": df, "Knows": df2}`) as one commit, checked as every load is.
+
+        Columns are the properties, `id`, and for edges `src` and `dst`. `more` is what `Graph.load` takes besides.
+        """
+        options = LoadOptions(mode, on_error, rejects, max_errors, retries)
+        catalog = self._graph.catalog
+        inputs = [FrameInput(table_type(catalog, name).table_key, frame, name) for name, frame in frames.items()]
+        return load_inputs(self._graph, inputs, options, **more)
 
     @staticmethod
     def external_uri(blob: Column | str) -> Column:

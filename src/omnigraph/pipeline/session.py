@@ -26,7 +26,7 @@ import pyspark
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext, java_gateway
-from pyspark.errors import PySparkException
+from pyspark.errors import IllegalArgumentException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
@@ -119,6 +119,7 @@ def _start(settings: SparkSettings) -> SparkSession:
         if not name.startswith("spark."):
             raise BadRequest(f"'{name}' is no setting of Spark", f"Their names start with spark., as in spark.{name}.")
     refuse_nonsense(settings.remote or settings.master)
+    _quiet_python_loggers()
     if settings.remote is not None:
         return connect_session(settings.remote, _MEANING | dict(settings.conf))
     refuse_unreachable(
@@ -138,10 +139,13 @@ def _start_classic(settings: SparkSettings) -> SparkSession:
             context = SparkContext(conf=conf, gateway=gateway)
             context.setLogLevel("ERROR")
             spark = SparkSession(context)
+            _ = spark.range(1).schema  # Spark reads its SQL settings only when a query is looked at.
         except (PySparkException, Py4JError, OSError) as error:
-            raise _not_started(error, settings, java, log) from error
+            refused = _not_started(error, settings, java, log)
+            if SparkContext._active_spark_context is not None:
+                SparkContext._active_spark_context.stop()
+            raise refused from error
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    _quiet_python_loggers()
     return spark
 
 
@@ -151,6 +155,8 @@ def _not_started(error: Exception, settings: SparkSettings, java: JavaRuntime, l
         cause = error.java_exception
         reason = str(cause.getMessage() or cause.getClass().getName())
         refuses = is_instance_of(SparkContext._gateway, cause, "java.lang.IllegalArgumentException")
+    elif isinstance(error, IllegalArgumentException):
+        reason, refuses = _innermost(error), True
     elif isinstance(error, PySparkException):
         reason = _said_last(log)
     told = f": {reason.strip().splitlines()[0][:_REASON_CHARS_MAX]}" if reason.strip() else ""
@@ -159,6 +165,12 @@ def _not_started(error: Exception, settings: SparkSettings, java: JavaRuntime, l
         return BadRequest(f"Spark does not take its settings{told}", f"Correct --spark-conf or spark.conf. {words}")
     started = f"Spark did not start ({settings.master}, Java {java.major} at {java.home})"
     return Unavailable(f"{started}{told}", words, what="spark")
+
+
+def _innermost(error: Exception) -> str:
+    """What the first cause said; those around it only tell where it happened."""
+    cause = getattr(error, "_cause", None)
+    return _innermost(cause) if isinstance(cause, Exception) else str(error)
 
 
 def _said_last(log: Path) -> str:

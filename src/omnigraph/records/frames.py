@@ -89,7 +89,7 @@ class FrameRows:
         else:
             converted, bad = _converted(declared, given)
             for row in bad:
-                value = given[row].as_py()
+                value = _values(declared, _plain(given.slice(row, 1)))[0]
                 reason, message = why_not(declared, value, self._type.name)
                 self._fault(row, Stage.CONVERT, declared.name, reason, message)
         if not declared.type.nullable and converted.null_count > len(bad):
@@ -128,17 +128,19 @@ class FrameRows:
         assert isinstance(self._type, EdgeType)
         node = self._catalog.find_node(self._type.src_type if end == "src" else self._type.dst_type)
         members = node.key_properties if node is not None else ()
-        is_struct = pa.types.is_struct(given.type)
-        values = [given.field(k) for k in range(given.type.num_fields)] if is_struct else [given]
+        values = _members_of(given, [p.name for p in node.key_members] if node is not None else [])
         if node is None or not members or len(members) != len(values):
             return given
         converted: dict[str, pa.Array] = {}
-        for member, column in zip(members, values, strict=True):
+        for member in members:
+            column = values[member.name]
             converted[member.name], bad = _converted(member, column)
             for row in bad:
                 reason, message = why_not(member, column[row].as_py(), node.name)
                 self._fault(row, Stage.CONVERT, end, reason, message)
         texts = key_texts(node, converted)
+        # What is wrong has been told; a text in its place is not missing as well.
+        texts = texts.fill_null("")
         return pc.if_else(given.is_valid(), texts, pa.scalar(None, pa.string()))
 
     def _text(self, name: str, stage: Stage, absent: str | None) -> pa.Array:
@@ -164,6 +166,15 @@ class FrameRows:
         position = int(self._positions[row])
         found = Violation(stage, position, self._type.name, property_, reason, message)
         self._faults.setdefault(row, []).append(found)
+
+
+def _members_of(given: pa.Array, names: Sequence[str]) -> dict[str, pa.Array]:
+    """The columns of a key by the names of its members: a struct's by their own names, or else by their order."""
+    if not pa.types.is_struct(given.type):
+        return dict.fromkeys(names[:1], given)
+    fields = [given.type.field(k).name for k in range(given.type.num_fields)]
+    order = fields if set(fields) == set(names) else names
+    return {name: given.field(k) for k, name in enumerate(order[: len(fields)])}
 
 
 def _rejected(position: int, raw: bytes, type_: TableType, id_: str | None, told: tuple[Violation, ...]) -> RejectedRow:
@@ -193,13 +204,17 @@ def _quick(declared: Property, plain: pa.Array) -> pa.Array | None:
         if type_.is_enum:
             known = pa.types.is_string(plain.type) and set(pc.unique(plain).to_pylist()) <= {None, *type_.enum_values}
             return plain if known else None
-        if type_.scalar is ScalarType.F32 and pa.types.is_floating(plain.type):
+        if type_.scalar is ScalarType.F32 and _is_number(plain.type):
             return fit(plain, wanted)
         if type_.is_blob and pc.any(pc.starts_with(plain, pattern=EXTERNAL_MARKER)).as_py():
             return None
         return plain.cast(wanted, safe=True) if _is_native(declared, plain.type) else None
     except (Unfit, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_))
 
 
 def _is_list_of(type_: PropertyType, given: pa.DataType) -> bool:
@@ -209,7 +224,7 @@ def _is_list_of(type_: PropertyType, given: pa.DataType) -> bool:
         return False
     element, scalar = given.value_type, type_.scalar
     if type_.is_vector:
-        return bool(types.is_floating(element) or types.is_integer(element))
+        return _is_number(element)
     if scalar is ScalarType.STRING:
         return bool(types.is_string(element) and not type_.is_enum)
     return bool(element == arrow_type(PropertyType(scalar)))
@@ -240,8 +255,7 @@ def _is_native(declared: Property, given: pa.DataType) -> bool:
         return bool(pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_decimal(given))
     if scalar in FLOATS:
         # Spark reads a number with a point in SQL as a decimal.
-        number = pa.types.is_integer(given) or pa.types.is_floating(given) or pa.types.is_decimal(given)
-        return bool(scalar is ScalarType.F64 and number)
+        return scalar is ScalarType.F64 and _is_number(given)
     if scalar in _TIMES:
         return bool(pa.types.is_date(given) or pa.types.is_timestamp(given))
     return bool(pa.types.is_binary(given) or pa.types.is_large_binary(given))
@@ -251,7 +265,7 @@ def _values(declared: Property, plain: pa.Array) -> list[Any]:
     """The values as JSON would have them, for the loader's own rules."""
     if declared.type.scalar in _TIMES and (pa.types.is_date(plain.type) or pa.types.is_timestamp(plain.type)):
         plain = plain.cast(pa.string())
-    if declared.type.scalar in INTEGER_RANGES and pa.types.is_floating(plain.type):
-        return [int(v) if v is not None and v.is_integer() else v for v in plain.to_pylist()]
+    if declared.type.scalar in INTEGER_RANGES and _is_number(plain.type):
+        return [int(v) if v is not None and v == v // 1 else v for v in plain.to_pylist()]
     values: list[Any] = plain.to_pylist()
     return values

@@ -15,11 +15,9 @@ from typing import Any, TypeAlias
 import lance
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from omnigraph.storage.failures import Unreadable, translated
-from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, column_in
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 _READ_ROWS = 65_536
@@ -116,20 +114,6 @@ def _opened(dataset_uri: str, version: int | None, storage_options: dict[str, st
         return lance.dataset(dataset_uri, version=version, storage_options=storage_options)
     except ValueError as error:
         raise Unreadable(f"{dataset_uri} version {version} cannot be opened: {error}") from error
-
-
-def stored_ids(
-    dataset_uri: str, version: int | None, ids: list[str], storage_options: dict[str, str] | None
-) -> list[str]:
-    """Which of the ids the table has at `version`, sorted."""
-    with translated(f"look up ids in {dataset_uri}"):
-        dataset = _opened(dataset_uri, version, storage_options)
-        wanted = pa.array(ids, pa.string())
-        where = column_in("id", wanted) if len(ids) <= LOOKUP_BY_FILTER_MAX else None
-        if where is not None:
-            return sorted(dataset.to_table(columns=["id"], filter=where).column("id").to_pylist())
-        kept = [b.column("id").filter(pc.is_in(b.column("id"), value_set=wanted)) for b in dataset.to_batches(["id"])]
-        return sorted(value for part in kept for value in part.to_pylist())
 
 
 def read_fragment_messages(messages: list[str]) -> list[FragmentMetadata]:

@@ -42,7 +42,7 @@ def read_frames(
     rejects = Rejects(scratch, names) if quarantine else None
     intake = Intake(catalog, names, Findings(max_errors), rejects=rejects)
     spools = SpooledIntake(intake, scratch)
-    tables = [(_table_type(catalog, name), _arrow(name, frame)) for name, frame in frames.items()]
+    tables = [(table_type(catalog, name), _arrow(name, frame)) for name, frame in frames.items()]
     for type_, table in tables:
         _names(type_, table)
     seen = 0
@@ -67,7 +67,8 @@ def read_frames(
     return intake
 
 
-def _table_type(catalog: Catalog, name: str) -> TableType:
+def table_type(catalog: Catalog, name: str) -> TableType:
+    """The type of a name, or of a table key where a node and an edge share the name."""
     found: list[TableType] = [t for t in (catalog.find_table(name),) if t is not None]
     found = found or [t for t in (catalog.find_node(name), catalog.find_edge(name)) if t is not None]
     if not found:

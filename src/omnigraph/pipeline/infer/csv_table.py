@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from omnigraph.base.errors import BadRequest, OmniError
-from omnigraph.pipeline.infer.inputs import Input, is_zst
+from omnigraph.pipeline.infer.inputs import Input, is_zst, refuse_pattern
 from omnigraph.pipeline.infer.profile import ColumnProfile
 from omnigraph.pipeline.infer.texts import TextColumn, id_texts, shown
 from omnigraph.records.sources import refuse_input
 
-_BLOCK_BYTES = 8 << 20
+_BLOCK_BYTES = 4 << 20
 _HEADER_BYTES = 1 << 20
 _SEPARATORS = (",", ";", "\t", "|")
 
@@ -53,7 +53,10 @@ class CsvTable:
         found = [("header", "true"), ("escape", '"')]
         found += [("sep", self._separator)] if self._separator != "," else []
         has_newline = any(c.has_newline for c in self._columns) or any("\n" in n or "\r" in n for n in self.names)
-        return (*found, ("multiLine", "true")) if has_newline else tuple(found)
+        if not has_newline:
+            return tuple(found)
+        refuse_pattern(self.input.files[0])
+        return (*found, ("multiLine", "true"))
 
     def notes(self) -> tuple[str, ...]:
         odd = [name for name in self.names if name[:1].isdigit() or name[:1] == "-"]

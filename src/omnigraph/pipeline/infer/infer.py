@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.base.errors import BadRequest
+from omnigraph.base.errors import BadRequest, SourceError
 from omnigraph.catalog.build import compile_source
 from omnigraph.pipeline.infer import names
 from omnigraph.pipeline.infer.csv_table import CsvTable
@@ -59,10 +59,18 @@ def infer(
     with Scratch(settings or Settings()) as scratch:
         draft = _drafted(find_inputs(files), out, sample, scratch, counted)
     schema, pipeline = schema_text(draft, sample), pipeline_text(draft, GRAPH)
-    # A draft that does not compile would be our mistake; better told here than by the next command.
-    compile_source(schema, targets[0])
+    _check(schema)
     _write(out, targets, (schema, pipeline))
     return Inferred(draft, schema, pipeline, targets[0], targets[1], counted.rows)
+
+
+def _check(schema: str) -> None:
+    """Records of our own form name their types and properties themselves, and may do it in vain."""
+    try:
+        compile_source(schema, SCHEMA_FILE)
+    except SourceError as error:
+        told = f"no schema can be made of these files: {error.text}"
+        raise BadRequest(told, "Names of types and properties are those of the records; change them there.") from error
 
 
 class _Counter:
@@ -91,7 +99,7 @@ def _drafted(inputs: Sequence[Input], out: str, sample: int | None, scratch: Scr
         if given.format == "json" and holds_own_records(given.files):
             counter.take(read_types(given, sample, own))
             name = names.unique(names.source_name(given.title), taken.sources)
-            sources.append(SourceDraft(name, "ndjson", given.patterns(out)))
+            sources.append(SourceDraft(name, "ndjson", (given.place(out),)))
         else:
             reads.append(_profiled(given, out, sample, counter))
     counter.stage("check")

@@ -39,6 +39,10 @@ class Input:
         endings = dict.fromkeys(_ending(os.path.basename(file)) for file in self.files)
         return tuple(f"{_escaped(_relative(self.given, start))}/*{ending}" for ending in endings)
 
+    def place(self, out: str) -> str:
+        """The path of the file or folder itself, for what is read without patterns."""
+        return _relative(self.given, os.path.abspath(out))
+
 
 def _relative(path: str, start: str) -> str:
     return os.path.relpath(os.path.abspath(path), start)
@@ -118,6 +122,14 @@ def _title(name: str) -> str:
 
 def _endings() -> str:
     return ", ".join(FORMATS) + " (text files also with .gz)"
+
+
+def refuse_pattern(file: str) -> None:
+    """Spark reads a file whose rows span lines by its name once more, as a pattern, and then finds nothing."""
+    odd = next((c for c in os.path.abspath(file) if c in _MAGIC), None)
+    if odd is not None:
+        told = f"Spark takes the '{odd}' in the path of '{file}' for a pattern, as its cells hold line breaks"
+        raise BadRequest(told, f"Rename the file or its folder; avoid {' '.join(_MAGIC)}.")
 
 
 def is_zst(file: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from omnigraph.records.sources import LineBatch, find_sources, read_batches
 from omnigraph.records.strict import exact, parsed_members, repeated_members, written_members
 
 Record = dict[str, Any]
+_TYPE, _EDGE = re.compile("[A-Z][A-Za-z0-9_]*"), re.compile("[A-Za-z][A-Za-z0-9_]*")
 _WHOLE_IN_FLOATS = float(2**63)
 
 
@@ -52,11 +54,15 @@ def _record(file: str, number: int, line: bytes) -> Record:
 
 
 def is_own(record: Record) -> bool:
-    """Whether a record is in the form that `omnigraph load` reads."""
+    """Whether a record is in the form that `omnigraph load` reads, with a name that a type may have."""
     members = record.keys()
-    if "type" in members:
-        return members <= {"type", "data"} and type(record["type"]) is str and type(record.get("data")) is dict
-    return "edge" in members and members <= {"edge", "from", "to", "data"} and {"from", "to"} <= members
+    kind = "type" if "type" in members else "edge"
+    wanted = {"type", "data"} if kind == "type" else {"edge", "from", "to", "data"}
+    optional = {"data"} if kind == "edge" else set()
+    name = record.get(kind)
+    if not (wanted - optional <= members <= wanted) or type(record.get("data", {})) is not dict:
+        return False
+    return type(name) is str and bool((_TYPE if kind == "type" else _EDGE).fullmatch(name))
 
 
 def holds_own_records(files: Sequence[str]) -> bool:

@@ -121,7 +121,7 @@ def _end(
 ) -> tuple[str, str]:
     """The node type that holds all ends, and what to say about it."""
     column = edge.column(end)
-    if column is None or column.family is None or not nodes:
+    if column is None or not _texts_only(column) or not nodes:
         told = f"no node type is known for '{end}' of edge {edge.name}"
         raise BadRequest(told, "Give the files with the nodes too, and ends as texts.")
     part = relation(edge.values, replace(column, scalar=ScalarType.STRING))
@@ -159,4 +159,6 @@ def _node(node: OwnType, key: ColumnProfile | None) -> NodeDraft:
 def _edge(edge: OwnType, src: tuple[str, str], dst: tuple[str, str]) -> EdgeDraft:
     properties = tuple(property_draft(c, c.name) for c in edge.columns if c.name not in ("id", *_ENDS))
     comments = (f"{edge.members.rows} records of {', '.join(edge.files)}", src[1], dst[1])
-    return EdgeDraft(edge.name, src[0], dst[0], None, properties=properties, comments=comments)
+    # Edges are found whatever the case of their names; in a schema they begin with a capital.
+    name = edge.name[0].upper() + edge.name[1:]
+    return EdgeDraft(name, src[0], dst[0], None, properties=properties, comments=comments)

@@ -71,7 +71,7 @@ def check_mapping(mapping: TypeMapping, catalog: Catalog, views: Views, problems
 
 def _key(catalog: Catalog, name: str) -> tuple[str, ...]:
     node = catalog.find_node(name)
-    return tuple(member.name for member in node.key_properties) if node is not None else ()
+    return tuple(member.name for member in node.key_members) if node is not None else ()
 
 
 def _table(mapping: TypeMapping, catalog: Catalog, problems: Problems) -> TableType | None:
@@ -128,7 +128,7 @@ def _check_columns(mapping: TypeMapping, table: TableType, rows: Rows, problems:
 
 def _check_end(end: str, given: Sequence[Expression], node: NodeType | None, rows: Rows, problems: Problems) -> None:
     types = [_type_of(each, rows, problems) for each in given]
-    key = node.key_properties if node is not None else ()
+    key = node.key_members if node is not None else ()
     name = node.name if node is not None else end
     if len(given) == 1 and types[0] is not None and not may_point_at(types[0], node):
         wanted = f"an id, a text{f' or {key[0].type}' if len(key) == 1 else ''}"
