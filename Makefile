@@ -17,7 +17,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: $(READY)  ## a small graph, fed by Spark executors, committed once, read back
+demo: $(READY)  ## a lake of a million rows through a pipeline on Spark, and what landed
 	$(BIN)/python -m demo
 
 test: $(READY) lint strace  ## lint and all tests but the whole products of cases

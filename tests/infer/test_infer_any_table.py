@@ -1,4 +1,4 @@
-"""Whatever a table holds, its draft compiles, its pipeline file is understood, and its rows fit by our own rules."""
+"""Whatever a table holds, its draft compiles, its pipeline file is understood, and a key is a key."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def spark_conf(settings: SparkSettings, scratch: Path) -> SparkConf:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
-            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
             # Workers import this very copy of the package, also where it is not installed.
             "spark.executorEnv.PYTHONPATH": _package_root(),
         }
