@@ -26,8 +26,8 @@ python <<'END'
 import omnigraph as og
 
 graph = og.Graph.open("library")
-readers = graph.spark.nodes("Reader", branch="import", columns=["name", "age", "tier"], filter="city = 'Porto'")
-readers.groupBy("tier").avg("age").orderBy("tier").show()
+readers = graph.spark.nodes("Reader", branch="import", columns=["name", "tier"], filter="city = 'Porto'")
+readers.groupBy("tier").count().orderBy("tier").show()
 graph.spark.sql('''
     select a.name as author, count(*) as loans, count(distinct l.src) as readers
     from Author a join Wrote w on w.src = a.id join Borrowed l on l.dst = w.dst

@@ -72,7 +72,7 @@ class Lake:
         count = draw.choice([1, 2, 3], n, p=[0.8, 0.16, 0.04])
         ends = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
         # Steps of different lengths, so that no book has the same author twice.
-        first = (draw.random(n) ** 2 * self.authors).astype(int)
+        first = (draw.random(n) ** 1.5 * self.authors).astype(int)
         place = np.arange(ends[-1]) - np.repeat(ends[:-1], count)
         writers = self.codes[(np.repeat(first, count) + place * 17) % self.authors]
         table = {
@@ -118,7 +118,7 @@ class Lake:
         draw = self.random
         day = np.sort(self.days(f"{YEARS[0]}-01-01", f"{YEARS[-1] + 1}-01-01", n))
         card = self.cards[draw.integers(0, self.readers, n)].astype(object)
-        isbn = self.isbns[(draw.random(n) ** 3 * self.books).astype(int)].astype(object)  # few books are read by many
+        isbn = self.isbns[(draw.random(n) ** 2 * self.books).astype(int)].astype(object)  # few books are read by many
         kept_days = draw.gamma(3, 6, n).astype(int) + 1
         back = day + kept_days
         lent = day.astype(str).astype(object)

@@ -14,10 +14,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ULID = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")
 
 
-def walk_through() -> list[tuple[str, list[str]]]:
-    """The commands of the README's console blocks with the lines printed under each."""
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BEFORE_SPARK, ON_SPARK = README.split("## From a lake on Spark")
+
+
+def walk_through(text: str) -> list[tuple[str, list[str]]]:
+    """The commands of the console blocks with the lines printed under each."""
     steps: list[tuple[str, list[str]]] = []
-    for block in re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL):
         end: str | None = None
         for line in block.splitlines():
             if end is not None:
@@ -41,28 +45,48 @@ def without_ids(lines: list[str]) -> list[str]:
     return [ULID.sub(lambda m: seen.setdefault(m[0], f"<id {len(seen) + 1}>"), line.rstrip()) for line in lines]
 
 
-@pytest.mark.slow
-def test_the_walk_through_prints_what_the_readme_shows(tmp_path: Path) -> None:
+def replay(text: str, folder: Path) -> tuple[list[str], list[str]]:
+    """What the page shows and what is printed when its commands are run."""
+    shown, printed = [], []
+    for command, expected in walk_through(text):
+        done = run(["bash", "-c", command], folder)
+        shown += [f"$ {command}", *expected]
+        printed += [f"$ {command}", *done.splitlines()]
+    return without_ids(shown), without_ids(printed)
+
+
+def run(command: list[str], folder: Path) -> str:
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "HOME": str(tmp_path),
+        "HOME": str(folder),
         "LANG": "C.UTF-8",
     }
-    steps = walk_through()
-    assert len(steps) >= 6
-    shown, printed = [], []
-    for command, expected in steps:
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-        assert done.stderr == "", f"{command} also said: {done.stderr}"
-        shown += [f"$ {command}", *expected]
-        printed += [f"$ {command}", *done.stdout.splitlines()]
-    assert without_ids(printed) == without_ids(shown)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stderr}"
+    assert done.stderr == "", f"{command} also said: {done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_the_walk_through_prints_what_the_readme_shows(tmp_path: Path) -> None:
+    assert len(walk_through(BEFORE_SPARK)) >= 6
+    shown, printed = replay(BEFORE_SPARK, tmp_path)
+    assert printed == shown
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_lake_of_the_readme_lands_as_shown_and_is_read_as_frames(tmp_path: Path) -> None:
+    replay(BEFORE_SPARK, tmp_path)
+    shown, printed = replay(ON_SPARK, tmp_path)
+    assert printed == shown
+    assert "<title>pipeline.yaml: committed</title>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    answer = run([sys.executable, "-c", code], tmp_path).splitlines()
+    assert {"|octavia|    2|", "| ursula|    1|"} <= set(answer)
+    assert answer[-1] == "2"
 
 
 def test_every_path_the_readme_names_exists() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = re.findall(r"\]\(([\w./-]+)\)", text) + re.findall(r"src/omnigraph/[\w.]+", text)
+    named = re.findall(r"\]\(([\w./-]+)\)", README) + re.findall(r"src/omnigraph/[\w.]+", README)
     assert [n for n in named if not (ROOT / n).exists()] == []

@@ -63,11 +63,14 @@ def test_bad_rows_name_the_frame_and_are_all_counted(spark: SparkSession, graph:
     twice = spark.sql("select 'same' name from range(3)")
     with pytest.raises(og.InvalidData, match=r"@unique violation on Person\.name: value 'same'") as error:
         graph.spark.load({"Person": twice}, mode="append")
-    assert (error.value.total, error.value.violations[0]["file"]) == (3, "Person")
+    told = error.value.violations[0]
+    assert (error.value.total, told["file"], told["line"]) == (3, "Person", None)
+    assert '"name":"same"' in told["row"], "a row of a frame has no line; its values say which it is"
     wrong = spark.sql("select concat('p', id) name, concat('x', id) age from range(50)")
     with pytest.raises(og.InvalidData, match="expects an integer") as error:
         graph.spark.load({"Person": wrong}, mode="append", max_errors=2)
     assert (error.value.total, len(error.value.violations)) == (50, 2)
+    assert all('"age":"x' in told["row"] for told in error.value.violations)
     assert graph.snapshot().tables["node:Person"].row_count == 0
 
 

@@ -122,7 +122,8 @@ class BadRequest(_Stated):
 class InvalidData(OmniError):
     """Rows of a load or mutation break the rules; the first stage that found something lists what it found.
 
-    Each violation is `{file, line, type, property, reason, message}`; `total` counts those that are not listed too.
+    Each violation is `{file, line, type, property, reason, message}`; rows of a view have no line but their values as
+    `row`. `total` counts those that are not listed too.
     """
 
     violations: tuple[dict[str, Any], ...] = ()
@@ -136,7 +137,8 @@ class InvalidData(OmniError):
         if not self.violations:
             return f"{self.total} violations"
         first = self.violations[0]
-        place = f"{first['file']}:{first['line']}: " if first.get("file") else ""
+        line = f":{first['line']}" if first.get("line") is not None else ""
+        place = f"{first['file']}{line}: " if first.get("file") else ""
         rest = f" (and {self.total - 1} more)" if self.total > 1 else ""
         return f"{place}{first['message']}{rest}"
 

@@ -109,9 +109,11 @@ def _listed(error: OmniError) -> tuple[str, ...]:
 
 
 def _violation(found: Mapping[str, Any]) -> str:
-    place = f"{found['file']}:{found['line']}" if found.get("file") else "-"
+    line = f":{found['line']}" if found.get("line") is not None else ""
+    place = f"{found['file']}{line}" if found.get("file") else "-"
     what = ".".join(str(found[part]) for part in ("type", "property") if found.get(part))
-    return "  ".join(part for part in (place, what, str(found["reason"]), str(found["message"])) if part)
+    told = (place, what, str(found["reason"]), str(found["message"]), str(found.get("row") or ""))
+    return "  ".join(part for part in told if part)
 
 
 def _usage(error: typer.TyperException) -> Failure:

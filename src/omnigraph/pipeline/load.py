@@ -9,7 +9,6 @@ Holds at every return:
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,10 +34,8 @@ from omnigraph.pipeline.progress import TellTasks, is_connect, watched
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.worker.decode import DecodeTask
 from omnigraph.records.sources import Source, find_sources
-from omnigraph.sets.scratch import Scratch
+from omnigraph.sets.scratch import Scratch, WorkFolder
 from omnigraph.storage.row_files import RowFolder
-
-_FOLDER_PREFIX = "omnigraph-load-"
 
 
 def load_files(
@@ -142,11 +139,11 @@ def _folder(graph: Graph, spark: SparkSession, beat: StagingBeat) -> Iterator[Ro
     if not _is_local(spark):
         yield RowFolder(f"{root.uri}/{beat.folder.rstrip('/')}", root.storage_options)
         return
-    place = tempfile.mkdtemp(prefix=_FOLDER_PREFIX, dir=settings.limits_spill_dir)
+    place = WorkFolder(settings.limits_spill_dir or tempfile.gettempdir())
     try:
-        yield RowFolder(place)
+        yield RowFolder(place.name)
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        place.cleanup()
 
 
 def _is_local(spark: SparkSession) -> bool:

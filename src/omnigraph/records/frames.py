@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,11 +30,19 @@ _TIMES = (ScalarType.DATE, ScalarType.DATETIME)
 class FrameRows:
     """One batch of a frame; what is wrong with its rows is noted by row and told afterwards."""
 
-    def __init__(self, catalog: Catalog, type_: TableType, batch: pa.RecordBatch, positions: Numbers) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        type_: TableType,
+        batch: pa.RecordBatch,
+        positions: Numbers,
+        has_no_lines: bool = False,
+    ) -> None:
         self._catalog = catalog
         self._type = type_
         self._batch = batch
         self._positions = positions
+        self._has_no_lines = has_no_lines
         self._faults: dict[int, list[Violation]] = {}
         self._ids: pa.Array = pa.nulls(batch.num_rows, pa.string())
 
@@ -70,12 +80,14 @@ class FrameRows:
             first = min(v.stage for v in found)
             told = tuple(sorted((v for v in found if v.stage == first), key=Violation.order))
             if rejects is None:
-                for violation in told:
-                    findings.add(violation)
+                findings.add_many(first, [v.position for v in told], partial(self._shown, row, told))
                 continue
             id_ = self._ids[row].as_py()
             position = int(self._positions[row])
             rejects(_rejected(position, self._raw_text(row), self._type, id_, told))
+
+    def _shown(self, row: int, told: Sequence[Violation], k: int) -> Violation:
+        return replace(told[k], row=self._raw_text(row).decode()) if self._has_no_lines else told[k]
 
     def _given(self, name: str) -> pa.Array | None:
         return self._batch.column(name) if name in self._batch.schema.names else None

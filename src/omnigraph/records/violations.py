@@ -8,8 +8,8 @@ Holds for every Findings:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -54,22 +54,29 @@ class Violation:
     property: str | None
     reason: str
     message: str
+    row: str | None = field(default=None, kw_only=True)
+    """The values of a row that has no line."""
 
     def order(self) -> tuple[int, str, str, str]:
         return self.position, self.property or "", self.reason, self.message
 
-    def as_dict(self, files: Sequence[str]) -> dict[str, Any]:
-        """As errors and rejects files tell it; `files` are the names of the inputs in order."""
+    def order_without_line(self) -> tuple[str, str, str, str]:
+        return self.property or "", self.reason, self.message, self.row or ""
+
+    def as_dict(self, files: Sequence[str], unnumbered: Container[int] = ()) -> dict[str, Any]:
+        """As errors tell it; `files` are the names of the inputs in order, `unnumbered` those without lines."""
         file_number, line = place_of(self.position)
         file = files[file_number] if file_number < len(files) else None
-        return {
+        has_line = file_number not in unnumbered
+        told = {
             "file": file,
-            "line": line,
+            "line": line if has_line else None,
             "type": self.type,
             "property": self.property,
             "reason": self.reason,
             "message": self.message,
         }
+        return told if has_line else {**told, "row": self.row}
 
 
 Positions: TypeAlias = "np.ndarray[Any, Any] | pa.Array | Sequence[int]"
@@ -146,13 +153,28 @@ class Findings:
     def listed(self, stage: Stage) -> list[Violation]:
         return list(self._kept.get(stage, ()))
 
-    def error(self, files: Sequence[str]) -> InvalidData | None:
+    def error(self, files: Sequence[str], unnumbered: Container[int] = ()) -> InvalidData | None:
         """The error of the first stage that has violations, None if all is well."""
         stage = self.first_stage()
         if stage is None:
             return None
-        told = tuple(violation.as_dict(files) for violation in self.listed(stage))
+        told = tuple(violation.as_dict(files, unnumbered) for violation in self.listed(stage))
         return InvalidData(violations=told, total=self.count(stage), stage=stage.name.lower())
+
+    def fill_rows(
+        self, stage: Stage, unnumbered: Container[int], rows_at: Callable[[list[int]], dict[int, str]]
+    ) -> None:
+        """Give what is listed without a line the values of its row, and let these take the place of lines."""
+        kept = self._kept.get(stage, [])
+        bare = {v.position for v in kept if place_of(v.position)[0] in unnumbered}
+        found = rows_at(sorted(v.position for v in kept if v.position in bare and v.row is None))
+        filled = [replace(v, row=v.row or found.get(v.position)) if v.position in bare else v for v in kept]
+
+        def order(one: Violation) -> tuple[Any, ...]:
+            file_number, line = place_of(one.position)
+            return file_number, -1 if one.position in bare else line, *one.order_without_line()
+
+        self._kept[stage] = sorted(filled, key=order)
 
     def __getstate__(self) -> dict[str, Any]:
         # A sink belongs to the process that opened it.

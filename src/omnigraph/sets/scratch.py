@@ -110,7 +110,7 @@ class Relation:
         return self.reader().__arrow_c_stream__(requested_schema)
 
 
-class _Folder:
+class WorkFolder:
     """A folder for one owner's files. It is locked while its owner lives, so that others can tell what was left behind
     by a process that was killed."""
 
@@ -144,7 +144,7 @@ class _Databases:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._open: dict[tuple[int, str, int], tuple[duckdb.DuckDBPyConnection, _Folder]] = {}
+        self._open: dict[tuple[int, str, int], tuple[duckdb.DuckDBPyConnection, WorkFolder]] = {}
 
     def cursor(self, spill_dir: str, memory_bytes: int) -> duckdb.DuckDBPyConnection:
         key = (os.getpid(), spill_dir, memory_bytes)
@@ -161,11 +161,11 @@ class _Databases:
         self._open.clear()
 
 
-def _connect(spill_dir: str, memory_bytes: int) -> tuple[duckdb.DuckDBPyConnection, _Folder]:
+def _connect(spill_dir: str, memory_bytes: int) -> tuple[duckdb.DuckDBPyConnection, WorkFolder]:
     # Imported when first needed: a process that only reads never loads it.
     import duckdb
 
-    folder = _Folder(spill_dir)
+    folder = WorkFolder(spill_dir)
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -209,9 +209,9 @@ class Scratch:
         self._spill_dir = settings.limits_spill_dir or tempfile.gettempdir()
         self.sql_bytes = max(settings.limits_memory_bytes // 2, _SQL_BYTES_MIN)
         self.spool_bytes = settings.limits_memory_bytes // 8
-        self._folder: _Folder | None = None
+        self._folder: WorkFolder | None = None
         self._cursor: duckdb.DuckDBPyConnection | None = None
-        self._own: tuple[duckdb.DuckDBPyConnection, _Folder] | None = None
+        self._own: tuple[duckdb.DuckDBPyConnection, WorkFolder] | None = None
         self._files = 0
         self.spools: list[Spills] = []
 
@@ -261,7 +261,7 @@ class Scratch:
     def new_file(self) -> str:
         """A name for a file that lives as long as the scratch."""
         if self._folder is None:
-            self._folder = _Folder(self._spill_dir)
+            self._folder = WorkFolder(self._spill_dir)
         self._files += 1
         return os.path.join(self._folder.name, f"{self._files}.arrow")
 

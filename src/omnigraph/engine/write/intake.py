@@ -36,6 +36,8 @@ class Intake:
     rejects: Rejects | None = None
     explicit_ids: set[str] = field(default_factory=set)
     """The tables of which some row came with an id of its own, or has one by its key."""
+    unnumbered: frozenset[int] = frozenset()
+    """The numbers of the inputs whose rows have no lines, only values."""
 
 
 class SpooledIntake:

@@ -12,6 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+import numpy as np
+import orjson
+import pyarrow as pa
+
 from omnigraph.base.errors import BadRequest, Conflict, OmniError
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
@@ -34,6 +38,8 @@ from omnigraph.engine.write.validate.ids import check_ids, drop_superseded
 from omnigraph.engine.write.validate.stages import check_all_values, refusal, validate
 from omnigraph.engine.write.validate.unique import check_unique
 from omnigraph.manifest.store import branch_label
+from omnigraph.records.decode import POSITION
+from omnigraph.records.encode import json_rows
 from omnigraph.records.sources import STDIN, find_sources
 from omnigraph.records.violations import Findings, Stage
 from omnigraph.sets.scratch import Scratch
@@ -168,9 +174,22 @@ class LoadRun:
             self._raise_refusal(self.intake.findings)
 
     def _raise_refusal(self, findings: Findings) -> None:
-        error = refusal(findings, self.intake.files)
+        stage = findings.first_stage()
+        if stage is not None and self.intake.unnumbered:
+            findings.fill_rows(stage, self.intake.unnumbered, self._rows_at)
+        error = refusal(findings, self.intake.files, self.intake.unnumbered)
         if error is not None:
             raise error
+
+    def _rows_at(self, positions: list[int]) -> dict[int, str]:
+        """The values of some rows, for errors about rows that have no line."""
+        found: dict[int, str] = {}
+        for rows in self.intake.rows.values():
+            for batch in rows.at(np.array(positions, np.int64)):
+                texts = json_rows(pa.Table.from_batches([batch.drop_columns([POSITION])]))
+                for position, values in zip(batch.column(POSITION).to_pylist(), texts, strict=True):
+                    found[position] = orjson.dumps(values).decode()
+        return found
 
     def _changes(self) -> ChangeSet:
         mode = self.options.mode

@@ -38,6 +38,7 @@ SELECT position, type, property, reason, message, raw FROM (
   FROM rejects
 ) numbered WHERE place = 1 ORDER BY position
 """
+_IN_ORDER = "SELECT position, raw FROM texts ORDER BY position"
 _BUFFERED_ROWS = 4_096
 
 
@@ -74,10 +75,17 @@ class _Pile:
 class Rejects:
     """The rows left out of one attempt. What was rejected while reading is common to all attempts."""
 
-    def __init__(self, scratch: Scratch, files: Sequence[str], raw: Rows | None = None) -> None:
+    def __init__(
+        self,
+        scratch: Scratch,
+        files: Sequence[str],
+        raw: Rows | None = None,
+        unnumbered: frozenset[int] = frozenset(),
+    ) -> None:
         self._scratch = scratch
         self._files = files
         self._raw = raw or RowSpool(RAW, scratch)
+        self._unnumbered = unnumbered
         self._rows = _Pile(_REJECTS, scratch)
         self._refused: dict[str, _Pile] = {}
         self._buffer: list[tuple[Any, ...]] = []
@@ -88,7 +96,7 @@ class Rejects:
     def attempt(self) -> Rejects:
         """A copy that later stages may add to, while this one stays as it is."""
         self._flush()
-        copy = Rejects(self._scratch, self._files, self._raw)
+        copy = Rejects(self._scratch, self._files, self._raw, self._unnumbered)
         copy._rows = self._rows.copy()
         copy._refused = {key: pile.copy() for key, pile in self._refused.items()}
         return copy
@@ -131,6 +139,8 @@ class Rejects:
     def named(self, position: int, seen_from: int) -> str:
         """A line as told at another one: its file is named only if that is another."""
         (file_number, line), (own, _) = place_of(position), place_of(seen_from)
+        if file_number in self._unnumbered:
+            return f"a row of {self._files[file_number]}"
         return f"line {line}" if file_number == own else f"line {line} of {self._files[file_number]}"
 
     def refused(self, table_key: str) -> Relation:
@@ -156,7 +166,7 @@ class Rejects:
             for row in batch.to_pylist():
                 raw = row["raw"] if row["raw"] is not None else next(texts, None)
                 file_number, line = place_of(row["position"])
-                told = {"file": self._files[file_number], "line": line}
+                told = {"file": self._files[file_number], "line": None if file_number in self._unnumbered else line}
                 told |= {name: row[name] for name in ("type", "property", "reason", "message")}
                 told["raw"] = None if raw is None else raw.decode("utf-8", "replace")
                 file.write(orjson.dumps(told, option=orjson.OPT_APPEND_NEWLINE))
@@ -168,8 +178,12 @@ class Rejects:
         """The kept lines of the rows that came without their own, in order."""
         parts = [b.column("position").filter(b.column("raw").is_null()).to_numpy() for b in ordered.batches()]
         wanted: Numbers = np.concatenate(parts) if parts else np.array([], np.int64)
-        for batch in self._raw.at(wanted):
-            yield from batch.column("raw").to_pylist()
+        # Rows that several readers wrote lie in several files, each in order, not all together.
+        found = RowSpool(RAW, self._scratch).extend(batch.select(RAW.names) for batch in self._raw.at(wanted))
+        with self._scratch.stream(_IN_ORDER, {"texts": found.relation(RAW.names)}) as batches:
+            for batch in batches:
+                yield from batch.column("raw").to_pylist()
+        found.close()
 
     def _add(self, violation: Violation, raw: bytes | None) -> None:
         told = (violation.type, violation.property, violation.reason, violation.message)

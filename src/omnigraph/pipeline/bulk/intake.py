@@ -48,6 +48,7 @@ class BulkIntake:
         self._progress = progress
         self._names: list[str] = []
         self._decoded: list[Decoded] = []
+        self._unnumbered: set[int] = set()
 
     def read_files(self, sources: Sequence[Source]) -> None:
         """NDJSON files, whose numbers follow those of the inputs before."""
@@ -74,6 +75,8 @@ class BulkIntake:
         frame = _named(type_, given)
         files = _files_of(given) if given.is_located else ()
         task = FrameTask(self._task, given.table_key, len(self._names), FILE_COLUMN, ROW_COLUMN, files)
+        if not files:
+            self._unnumbered.add(len(self._names))
         self._names += files or [given.name]
         self._gather(self._desk.collected(frame, partial(decode_frame, task=task), f"reading {given.name}"))
 
@@ -95,7 +98,8 @@ class BulkIntake:
         rows = {key: self._rows(key, sorted(found, key=lambda file: file.first)) for key, found in files.items()}
         rejects = self._rejects() if self._task.quarantine else None
         explicit = {key for one in self._decoded for key in one.explicit_ids}
-        return Intake(self._task.catalog, tuple(self._names), findings, rows, rejects, explicit)
+        unnumbered = frozenset(self._unnumbered)
+        return Intake(self._task.catalog, tuple(self._names), findings, rows, rejects, explicit, unnumbered)
 
     def _rows(self, table_key: str, files: Sequence[RowFile]) -> StagedRows:
         schema = self._task.catalog.arrow_schema(table_key).append(_POSITION_FIELD)
@@ -103,7 +107,7 @@ class BulkIntake:
 
     def _rejects(self) -> Rejects:
         raw = StagedRows(self._desk, RAW, [one.raw for one in self._decoded if one.raw is not None])
-        rejects = Rejects(self._scratch, self._names, raw)
+        rejects = Rejects(self._scratch, self._names, raw, frozenset(self._unnumbered))
         rejected = StagedRows(self._desk, REJECTED, [one.rejected for one in self._decoded if one.rejected is not None])
         for batch in rejected.batches():
             for row in batch.to_pylist():

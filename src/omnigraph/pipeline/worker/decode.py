@@ -113,7 +113,7 @@ def _decode_frame(batches: Iterator[pa.RecordBatch], task: FrameTask) -> Decoded
             continue
         positions = _located(batch, task) if task.files else _numbered(batch, task, partition, out.rows_read)
         kept = [n for n in batch.schema.names if n not in (task.file_column, task.row_column)]
-        rows = FrameRows(task.decode.catalog, type_, batch.select(kept), positions)
+        rows = FrameRows(task.decode.catalog, type_, batch.select(kept), positions, has_no_lines=not task.files)
         if task.decode.quarantine:
             out.keep_raw(rows.raw())
         decoded = rows.decode()

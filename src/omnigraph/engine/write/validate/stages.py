@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from omnigraph.base.errors import KeyConflict, OmniError
 from omnigraph.catalog.catalog import NodeType
@@ -48,7 +48,7 @@ _STAGES: dict[Stage, Callable[[Check], None]] = {
 }
 
 
-def refusal(findings: Findings, files: Sequence[str]) -> OmniError | None:
+def refusal(findings: Findings, files: Sequence[str], unnumbered: Container[int] = ()) -> OmniError | None:
     """The error that tells what was found; ids that are stored already are a conflict, not bad input."""
     stage = findings.first_stage()
     if stage is None:
@@ -58,4 +58,4 @@ def refusal(findings: Findings, files: Sequence[str]) -> OmniError | None:
     if taken and len(taken) == len(listed):
         ids = tuple(found.id for found in taken if found.table_key == taken[0].table_key)
         return KeyConflict(table_key=taken[0].table_key, ids=ids, count=findings.count(stage))
-    return findings.error(files)
+    return findings.error(files, unnumbered)
