@@ -36,6 +36,7 @@ from omnigraph.engine.write.changes import (
     Compact,
     Delete,
     DeleteWhere,
+    Fragments,
     Overwrite,
     Upsert,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "DeleteWhere",
     "Drift",
     "ExpectedVersionMismatch",
+    "Fragments",
     "Graph",
     "GraphCommit",
     "GraphMoved",

@@ -42,6 +42,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.Comp
 def test_the_demo_shows_its_commands_and_ends_well(ran: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     folder, done = ran
     assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
     for command in ("infer", "init", "pipeline run", "snapshot", "commit list"):
         assert f"\n$ omnigraph {command}" in done.stdout
     assert (folder / "out" / "report.html").as_uri() in done.stdout

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.write.parted import row_hashes
+from omnigraph.sets.dealing import row_hashes
 
 pytestmark = pytest.mark.slow
 

@@ -23,6 +23,7 @@ from omnigraph.storage.stage import (
     stage_compaction,
     stage_delete,
     stage_delete_where,
+    stage_fragments,
     stage_index,
     stage_overwrite,
     stage_rows,
@@ -65,6 +66,15 @@ class Overwrite:
 
 
 @dataclass(frozen=True)
+class Fragments:
+    """Insert rows that lie in fragments already, written elsewhere against this very version of the table."""
+
+    messages: tuple[str, ...]
+    rows: int
+    version: int
+
+
+@dataclass(frozen=True)
 class BuildIndexes:
     specs: tuple[IndexSpec, ...]
 
@@ -74,7 +84,7 @@ class Compact:
     """Fold small fragments together; content is unchanged."""
 
 
-Change = Append | Upsert | Delete | DeleteWhere | Overwrite | BuildIndexes | Compact
+Change = Append | Upsert | Delete | DeleteWhere | Overwrite | Fragments | BuildIndexes | Compact
 
 
 @dataclass(frozen=True)
@@ -129,6 +139,10 @@ def _stage(table: Table, change: Change, stamp: Stamp, view: View) -> StagedWrit
             return stage_delete_where(table, predicate, stamp)
         case Overwrite(rows):
             return stage_overwrite(table, conformed(view, stamp.table_key, rows), stamp)
+        case Fragments(messages, rows, version):
+            if version != table.version:
+                raise BadRequest(f"fragments of {stamp.table_key} were written for version {version}")
+            return stage_fragments(table, messages, rows, stamp)
         case BuildIndexes(specs):
             return stage_index(table, specs, stamp)
         case Compact():

@@ -180,10 +180,15 @@ class Rejects:
         wanted: Numbers = np.concatenate(parts) if parts else np.array([], np.int64)
         # Rows that several readers wrote lie in several files, each in order, not all together.
         found = RowSpool(RAW, self._scratch).extend(batch.select(RAW.names) for batch in self._raw.at(wanted))
+        # Who takes the texts stops at the last one: an answer still open then could not be given back.
         with self._scratch.stream(_IN_ORDER, {"texts": found.relation(RAW.names)}) as batches:
-            for batch in batches:
-                yield from batch.column("raw").to_pylist()
+            in_order = RowSpool(RAW, self._scratch).extend(batch.cast(RAW) for batch in batches)
         found.close()
+        try:
+            for batch in in_order.batches():
+                yield from batch.column("raw").to_pylist()
+        finally:
+            in_order.close()
 
     def _add(self, violation: Violation, raw: bytes | None) -> None:
         told = (violation.type, violation.property, violation.reason, violation.message)
