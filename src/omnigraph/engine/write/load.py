@@ -16,7 +16,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from omnigraph.base.errors import BadRequest, Conflict, OmniError
+from omnigraph.base.errors import BadRequest, Conflict, InvalidData, OmniError
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import LOAD, Receipt, WritePlan
@@ -178,6 +178,8 @@ class LoadRun:
         if stage is not None and self.intake.unnumbered:
             findings.fill_rows(stage, self.intake.unnumbered, self._rows_at)
         error = refusal(findings, self.intake.files, self.intake.unnumbered)
+        if isinstance(error, InvalidData) and self.options.quarantines:
+            error.hint = "Nothing was written. This cannot be mended by setting rows aside; correct the input."
         if error is not None:
             raise error
 

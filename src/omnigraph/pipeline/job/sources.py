@@ -35,6 +35,7 @@ class Sources:
         self._definition = definition
         self._access = access
         self._frames: dict[str, DataFrame] = {}
+        self._located: dict[str, DataFrame | None] = {}
         self._on_s3: dict[str, s3_sources.S3Source] = {}
 
     def frame(self, source: Source) -> DataFrame:
@@ -44,6 +45,11 @@ class Sources:
 
     def located(self, source: Source) -> DataFrame | None:
         """The rows with FILE_COLUMN and ROW_COLUMN; None for what does not come from files."""
+        if source.name not in self._located:
+            self._located[source.name] = self._placed(source)
+        return self._located[source.name]
+
+    def _placed(self, source: Source) -> DataFrame | None:
         rows = self.frame(source)
         if source.name in self._on_s3:
             return self._on_s3[source.name].frame(located=True)
