@@ -14,7 +14,7 @@ import pytest
 import omnigraph as og
 from omnigraph.pipeline.java import bundled_java, find_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.full]
 
 CHILD = """
 import json, sys
