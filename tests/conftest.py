@@ -35,7 +35,9 @@ def spark() -> Any:
 
     # Two attempts for a task, so that a retry can be seen. No stop at the end: tests of other directories share
     # the session, and it ends with the process.
-    return session(SparkSettings(master="local[2,2]", search_path=os.environ["PATH"], shuffle_partitions=2))
+    found = session(SparkSettings(master="local[2,2]", search_path=os.environ["PATH"], shuffle_partitions=2))
+    assert found.sparkContext.master == "local[2,2]", "an earlier test started Spark without asking for this fixture"
+    return found
 
 
 _SPENT: dict[str, float] = {}

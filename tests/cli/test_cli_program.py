@@ -120,7 +120,7 @@ def _write_inputs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_every_example_of_the_help_is_true(cli, graph, tmp_path):
+def test_every_example_of_the_help_is_true(cli, graph, tmp_path, spark):
     _write_inputs()
     ours = _SHOW_EXAMPLES[0].split()[3]
     examples = [

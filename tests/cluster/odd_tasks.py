@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 _WAIT_S_MAX = 60
+# Tasks over buckets, of which any may be empty.
+_MAY_WRITE_NOTHING = ("match", "thin")
 
 
 @dataclass(frozen=True)
 class Odd:
     """Does what `do` does, files and all, then behaves in its `way` before it answers.
 
-    held: waits for the file `open`, so that somebody can end it first.
+    held: waits for the file `open`, so that somebody can end it first; a task that found nothing to write does not.
     twin: the first partition waits until a second copy of it has done the same work.
     fails: the first attempt at each partition is lost after its work; never: every attempt is.
     """
@@ -28,7 +30,8 @@ class Odd:
 
     def __call__(self, *arguments: Any, **more: Any) -> Any:
         done = self.do(*arguments, **more)
-        getattr(self, f"_{self.way}")()
+        if done or self.name not in _MAY_WRITE_NOTHING:
+            getattr(self, f"_{self.way}")()
         return done
 
     def _held(self) -> None:

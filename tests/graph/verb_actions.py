@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,19 +62,19 @@ def lands(action: Action, point: str) -> bool | None:
     return window not in _BEFORE or writer not in (action.writer, "stage", "fork")
 
 
-class Action:
+class Action(ABC):
     """`branch` is the one it is about."""
 
     writer = ""
     points: tuple[str, ...] = ()
     branch: str
 
-    def expected(self, branches: Branches) -> Expected:
-        raise NotImplementedError
+    @abstractmethod
+    def expected(self, branches: Branches) -> Expected: ...
 
+    @abstractmethod
     def run(self, graph: og.Graph, folder: str) -> tuple[dict[str, Any], list[str]]:
         """What it said, in the words of `Expected.told`, and the ids of the commits it made."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

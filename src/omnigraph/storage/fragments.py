@@ -88,13 +88,6 @@ def thin_fragment(
         return Thinned(fragment_id, None if left is None else json.dumps(left.to_json()))
 
 
-def fragment_sizes(dataset_uri: str, version: int, storage_options: dict[str, str] | None) -> dict[int, int]:
-    """How many rows each fragment holds, deleted ones not counted off."""
-    with translated(f"read {dataset_uri}"):
-        found = _opened(dataset_uri, version, storage_options).get_fragments()
-        return {int(fragment.fragment_id): int(fragment.physical_rows) for fragment in found}
-
-
 def read_fragments(
     dataset_uri: str,
     version: int,
