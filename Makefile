@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
+# Two processes, for most suites wait for others; a file's tests stay together, as they share what they started.
+SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .PHONY: help demo test quick test-full lint strace bench clean
 
@@ -21,7 +23,7 @@ demo: $(READY)  ## a lake of a million rows through a pipeline on Spark, and wha
 	$(BIN)/python -m demo
 
 test: $(READY) lint strace  ## lint and all tests but the whole products of cases
-	$(PYTEST) -m "not full"
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not full"
 
 quick: $(READY)  ## the fast ring
 	$(PYTEST) -m "not slow and not spark and not full"
