@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from enum import Enum
@@ -12,19 +12,16 @@ from typing import Any, Self
 
 from omnigraph.base.errors import BadRequest, Conflict
 from omnigraph.base.ids import new_ulid
-from omnigraph.catalog.catalog import Catalog
-from omnigraph.catalog.contract import AcceptedSchema, accept
+from omnigraph.catalog.contract import accept
 from omnigraph.commit.branches import make_branch, remove_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
 from omnigraph.commit.plan import LOAD, Receipt, Writer
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.engine import opening
-from omnigraph.engine.export import export
 from omnigraph.engine.operations import OperationOutcome, Recoveries, outcome_of, recoveries
-from omnigraph.engine.schema import SchemaKeeper
 from omnigraph.engine.status import GraphStatus, break_lock, breakable_lock, read_locks, read_status
-from omnigraph.engine.targets import find_commit, refuse_pinned, snapshot_of
+from omnigraph.engine.targets import find_commit, refuse_pinned
 from omnigraph.engine.upkeep.cleanup import cleanup
 from omnigraph.engine.upkeep.result import CleanupResult
 from omnigraph.engine.view import View
@@ -35,16 +32,14 @@ from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError, indexed, load_files, load_tables
 from omnigraph.engine.write.mutate import Call, MutationResult, mutate
 from omnigraph.engine.write.retry import told_if_deleted, writable
+from omnigraph.graph_reads import Reads
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.genesis import init_graph
 from omnigraph.manifest.lineage import GraphCommit
-from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.manifest.store import branch_label, branch_name, refuse_internal
-from omnigraph.records.encode import json_rows
+from omnigraph.manifest.store import branch_label, branch_name
 from omnigraph.settings import Settings
 from omnigraph.storage.places import open_root
 from omnigraph.storage.s3 import S3Access
-from omnigraph.storage.tables import TableRef, open_table
 
 
 class OpenMode(Enum):
@@ -52,14 +47,12 @@ class OpenMode(Enum):
     READ_WRITE = "rw"
 
 
-class Graph:
+class Graph(Reads):
     """A graph at one place. Safe to use from several threads."""
 
     def __init__(self, context: CommitContext, mode: OpenMode) -> None:
-        self._ctx = context
+        super().__init__(context)
         self._mode = mode
-        self._branch: str | None = None
-        self._schema = SchemaKeeper(context.objects)
 
     @classmethod
     def init(cls, uri: str, schema: str, *, force: bool = False, settings: Settings | None = None) -> Self:
@@ -93,49 +86,6 @@ class Graph:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    @property
-    def uri(self) -> str:
-        return self._ctx.root.uri
-
-    @property
-    def context(self) -> CommitContext:
-        return self._ctx
-
-    @property
-    def settings(self) -> Settings:
-        return self._ctx.settings
-
-    def schema(self, branch: str | None = None) -> AcceptedSchema:
-        return self._schema.accepted(self._ctx.manifest.state(self._on(branch)))
-
-    @property
-    def catalog(self) -> Catalog:
-        return self.schema().catalog
-
-    def view(self, branch: str | None = None) -> View:
-        """The branch as it is now, fixed."""
-        state = self._ctx.manifest.state(self._on(branch))
-        return View(self._ctx.root, state.snapshot(), self._schema.accepted(state).catalog, state.incarnation)
-
-    def snapshot(self, branch: str | None = None) -> Snapshot:
-        return self._ctx.manifest.state(self._on(branch)).snapshot()
-
-    def snapshot_of(self, target: str) -> Snapshot:
-        """The snapshot a branch, a commit id or `NAME~n` names."""
-        return snapshot_of(self._ctx.manifest, target)
-
-    def snapshot_at_version(self, version: int, branch: str | None = None) -> Snapshot:
-        return self._ctx.manifest.snapshot_at(self._on(branch), version)
-
-    def entity_at(self, table_key: str, id: str, version: int, branch: str | None = None) -> dict[str, Any] | None:
-        """One node or edge as it was at a graph version; None when the table or the row was not there."""
-        entry = self.snapshot_at_version(version, branch).tables.get(table_key)
-        if entry is None:
-            return None
-        ref = TableRef(self._ctx.root, entry.location, entry.table_branch)
-        rows = json_rows(open_table(ref, entry.table_version, table_key).find([id]))
-        return rows[0] if rows else None
 
     def list_commits(self, branch: str | None = None) -> list[GraphCommit]:
         """The history of a branch, newest first."""
@@ -325,13 +275,6 @@ class Graph:
         """The result of a load, its indexes built if they are wanted."""
         return indexed(self._ctx, lambda: self.view(branch), done, actor) if index else done
 
-    def export(
-        self, types: Sequence[str] = (), *, branch: str | None = None, snapshot: Snapshot | None = None
-    ) -> Iterator[bytes]:
-        """The branch or a snapshot as NDJSON in pieces, by table key and id; `types` chooses, none means all."""
-        view = self.view(branch)
-        return export(view if snapshot is None else replace(view, snapshot=snapshot), types, self.settings)
-
     def ensure_indices(
         self, branch: str | None = None, *, actor: str | None = None, message: str | None = None
     ) -> IndexResult:
@@ -350,11 +293,6 @@ class Graph:
     def refuse_read_only(self) -> None:
         if self._mode is OpenMode.READ_ONLY:
             raise BadRequest("the graph is open read-only", "Open it with mode 'rw' to write.")
-
-    def _on(self, branch: str | None) -> str | None:
-        name = self._branch if branch is None else branch_name(branch)
-        refuse_internal(name)
-        return name
 
 
 def s3_access(chosen: Settings) -> S3Access:

@@ -18,6 +18,8 @@ import yaml
 from omnigraph.base.clock import duration
 from omnigraph.base.errors import BadRequest
 
+EMBEDDING_PROVIDERS = ("openai-compatible", "openai", "gemini", "mock")
+
 
 def _count(text: Any) -> int:
     if isinstance(text, bool) or not re.fullmatch(r"[0-9_ ]+", str(text).strip()):
@@ -63,6 +65,11 @@ def _secret(env: str) -> Any:
     return field(default=None, metadata=meta, repr=False)
 
 
+def _secret_named_elsewhere() -> Any:
+    """A secret whose variable another setting names; `Settings.resolve` fetches it, so executors need not."""
+    return field(default=None, metadata={"name": "", "env": None, "parse": _text, "secret": True}, repr=False)
+
+
 def _setting(name: str, env: str | None, default: Any, parse: Callable[[Any], Any]) -> Any:
     meta = {"name": name, "env": env, "parse": parse}
     if isinstance(default, dict):
@@ -71,7 +78,7 @@ def _setting(name: str, env: str | None, default: Any, parse: Callable[[Any], An
 
 
 def _flag(text: Any) -> bool:
-    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    known = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
     if str(text).strip().lower() not in known:
         raise ValueError("expects true or false")
     return known[str(text).strip().lower()]
@@ -111,6 +118,21 @@ class Settings:
     load_auto_spark_bytes: int = _setting("load.auto_spark_bytes", "OMNIGRAPH_AUTO_SPARK_BYTES", 256 << 20, _bytes)
     limits_spill_dir: str | None = _setting("limits.spill_dir", "OMNIGRAPH_SPILL_DIR", None, _text)
     limits_memory_bytes: int = _setting("limits.memory_bytes", "OMNIGRAPH_MEMORY_BYTES", 512 << 20, _bytes)
+    limits_query_timeout_ms: int = _setting("limits.query_timeout_ms", "OMNIGRAPH_QUERY_TIMEOUT_MS", 0, _count)
+    limits_query_memory_bytes: int = _setting(
+        "limits.query_memory_bytes", "OMNIGRAPH_QUERY_MEMORY_BYTES", 2 << 30, _bytes
+    )
+    limits_result_rows: int = _setting("limits.result_rows", "OMNIGRAPH_RESULT_ROWS", 0, _count)
+    cache_hot_bytes: int = _setting("cache.hot_bytes", "OMNIGRAPH_HOT_CACHE_BYTES", 256 << 20, _bytes)
+    cache_csr_bytes: int = _setting("cache.csr_bytes", "OMNIGRAPH_CSR_CACHE_BYTES", 512 << 20, _bytes)
+    read_traversal_mode: str = _setting(
+        "read.traversal_mode", "OMNIGRAPH_TRAVERSAL_MODE", "auto", _one_of("auto", "indexed", "csr")
+    )
+    read_expand_max_frontier: int = _setting(
+        "read.expand_max_frontier", "OMNIGRAPH_EXPAND_INDEXED_MAX_FRONTIER", 1_024, _count
+    )
+    read_expand_max_hops: int = _setting("read.expand_max_hops", "OMNIGRAPH_EXPAND_INDEXED_MAX_HOPS", 6, _count)
+    search_vector_mode: str = _setting("search.vector_mode", "OMNIGRAPH_VECTOR_MODE", "auto", _one_of("auto", "exact"))
     manifest_compact_fragments: int = _setting(
         "manifest.compact_fragments", "OMNIGRAPH_MANIFEST_COMPACT_FRAGMENTS", 50, _count
     )
@@ -124,12 +146,30 @@ class Settings:
     spark_java_home: str | None = _setting("spark.java_home", None, None, _text)
     environment_java_home: str | None = _setting("spark.environment_java_home", "JAVA_HOME", None, _text)
     search_path: str = _setting("spark.search_path", "PATH", "", str)
+    embeddings_mock: bool = _setting("embeddings.mock", "OMNIGRAPH_EMBEDDINGS_MOCK", False, _flag)
+    embeddings_provider: str = _setting(
+        "embeddings.provider", "OMNIGRAPH_EMBED_PROVIDER", "openai-compatible", _one_of(*EMBEDDING_PROVIDERS)
+    )
+    embeddings_base_url: str | None = _setting("embeddings.base_url", "OMNIGRAPH_EMBED_BASE_URL", None, _text)
+    embeddings_model: str | None = _setting("embeddings.model", "OMNIGRAPH_EMBED_MODEL", None, _text)
+    embeddings_api_key_env: str | None = _setting("embeddings.api_key_env", None, None, _text)
+    embeddings_api_key: str | None = _secret_named_elsewhere()
+    openrouter_api_key: str | None = _secret("OPENROUTER_API_KEY")
+    openai_api_key: str | None = _secret("OPENAI_API_KEY")
+    gemini_api_key: str | None = _secret("GEMINI_API_KEY")
+    embeddings_deadline_ms: int = _setting("embeddings.deadline_ms", "OMNIGRAPH_EMBED_DEADLINE_MS", 60_000, _count)
+    embeddings_timeout_ms: int = _setting("embeddings.timeout_ms", "OMNIGRAPH_EMBED_TIMEOUT_MS", 30_000, _count)
+    embeddings_retry_attempts: int = _setting("embeddings.retry_attempts", "OMNIGRAPH_EMBED_RETRY_ATTEMPTS", 4, _count)
+    embeddings_retry_backoff_ms: int = _setting(
+        "embeddings.retry_backoff_ms", "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS", 200, _count
+    )
     cli_graph: str | None = _setting("cli.graph", "OMNIGRAPH_STORE", None, _text)
     cli_branch: str = _setting("cli.branch", None, "main", _text)
     cli_actor: str | None = _setting("cli.actor", "OMNIGRAPH_ACTOR", None, _text)
     cli_format: str = _setting("cli.format", None, "table", _text)
     log_level: str = _setting("log.level", "OMNIGRAPH_LOG", "warning", _text)
     graphs: dict[str, str] = _setting("graphs", None, {}, _graphs)
+    graph_queries: dict[str, str] = _setting("graphs.*.queries", None, {}, _conf)
 
     @staticmethod
     def resolve(config: str | None = None, **arguments: Any) -> Settings:
@@ -146,7 +186,7 @@ class Settings:
             if name not in known:
                 raise BadRequest(f"unknown setting '{name}'")
         given = {name: value for name, value in arguments.items() if value is not None}
-        return Settings(**_over(_over(values, set_there), given))
+        return Settings(**_with_named_key(_over(_over(values, set_there), given)))
 
 
 def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
@@ -154,6 +194,14 @@ def _over(lower: dict[str, Any], upper: dict[str, Any]) -> dict[str, Any]:
     spark = {"spark_master", "spark_remote"}
     hidden = spark if spark & upper.keys() else set()
     return {name: value for name, value in lower.items() if name not in hidden} | upper
+
+
+def _with_named_key(values: dict[str, Any]) -> dict[str, Any]:
+    """The embedding key from the variable that `embeddings.api_key_env` names."""
+    variable = values.get("embeddings_api_key_env")
+    if variable is None or values.get("embeddings_api_key") is not None:
+        return values
+    return values | {"embeddings_api_key": os.environ.get(variable) or None}
 
 
 def environment_value(name: str) -> str | None:
@@ -191,6 +239,8 @@ def _from_file(path: str | None, required: bool) -> dict[str, Any]:
         values[by_name[name].name] = _parsed(by_name[name].metadata, value, path)
     folder, graphs = os.path.dirname(path), values.get("graphs", {})
     values["graphs"] = {name: _beside(folder, uri) for name, uri in graphs.items()}
+    told = {name: graph.get("queries") for name, graph in content.get("graphs", {}).items() if isinstance(graph, dict)}
+    values["graph_queries"] = {str(name): _beside(folder, str(queries)) for name, queries in told.items() if queries}
     if values.get("cli_graph") and values["cli_graph"] not in graphs:
         values["cli_graph"] = _beside(folder, values["cli_graph"])
     return values

@@ -30,10 +30,13 @@ COMMANDS = [
     "pipeline validate",
     "pipeline run",
     "infer",
+    "embed",
     "mutate",
     "branch create",
     "branch list",
     "branch delete",
+    "query",
+    "sql",
     "snapshot",
     "export",
     "commit list",
@@ -104,7 +107,8 @@ def _write_inputs() -> None:
     """The files that examples name."""
     hire = "query hire($n: String) { insert Person { name: $n } }"
     fire = 'query fire() { delete Person where name = "nobody" }'
-    Path("people.gq").write_text(f"{hire}\n{fire}")
+    by_name = "query by_name($n: String) { match { $p: Person { name: $n } } return { $p.name, $p.age } }"
+    Path("people.gq").write_text(f"{hire}\n{fire}\n{by_name}")
     Path("ana.json").write_text('{"n": "ana"}')
     Path("people.jsonl").write_text('{"type":"Person","data":{"name":"bo"}}\n')
     Path("books.jsonl.gz").write_bytes(gzip.compress(b'{"type":"Book","data":{"title":"Graphs"}}\n'))
@@ -114,6 +118,12 @@ def _write_inputs() -> None:
         "sources: {people: {format: csv, path: people.csv, options: {header: true}}}\n"
         "nodes: [{type: Person, from: people, map: {name: name, age: cast(age as int)}}]\n"
     )
+    Path("docs.jsonl").write_text('{"type":"Doc","data":{"slug":"intro","title":"Graphs"}}\n')
+    spec = "{dimension: 4, types: {Doc: {target: vec, fields: [title]}}}"
+    Path("embed.yaml").write_text(spec)
+    named = "sources: {raw_seed: docs.jsonl}\nartifacts: {embedded_seed: seeded.jsonl}\n"
+    Path("seed.yaml").write_text(f"{named}embeddings: {spec}\n")
+    Path("omnigraph.yaml").write_text("embeddings: {provider: mock}\n")
     Path("exports").mkdir()
     Path("exports/more.jsonl").write_text('{"type":"Person","data":{"name":"cy"}}\n')
 

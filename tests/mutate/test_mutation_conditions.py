@@ -90,8 +90,9 @@ def test_a_row_is_selected_iff_the_comparison_is_true(filled: og.Graph, name: st
         key for key, row in people(filled).items() if row[name] is not None and compare(comparable(row[name]), asked)
     }
     view = filled.view()
-    from omnigraph.engine.write.matching import Values, Where
+    from omnigraph.engine.write.matching import Where
     from omnigraph.plan.check import compile_query
+    from omnigraph.plan.operands import Values
     from omnigraph.plan.typed import DeleteRows, MutationQuery
 
     query = compile_query(view.catalog, f"query q() {{ delete Person where {name} {op} {value} }}")

@@ -10,8 +10,9 @@ import pytest
 from mutate_scene import edges, people, rows, run
 
 import omnigraph as og
-from omnigraph.engine.write.matching import Values, Where
+from omnigraph.engine.write.matching import Where
 from omnigraph.plan.check import compile_query
+from omnigraph.plan.operands import Values
 from omnigraph.plan.typed import DeleteRows, MutationQuery
 from omnigraph.settings import Settings
 from omnigraph.storage.tables import newest_number

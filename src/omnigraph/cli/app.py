@@ -9,6 +9,7 @@ from omnigraph.cli.commands import (
     branch,
     cleanup,
     commit,
+    embed,
     export,
     infer,
     init,
@@ -17,9 +18,11 @@ from omnigraph.cli.commands import (
     lock,
     mutate,
     pipeline,
+    query,
     recovery,
     schema,
     snapshot,
+    sql,
     status,
     version,
 )
@@ -39,8 +42,8 @@ def _assembled() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
-    reading = (snapshot, export, commit, schema, lint, status)
-    for family in (init, load, pipeline, infer, mutate, branch, *reading, recovery, lock, cleanup, version):
+    reading = (query, sql, snapshot, export, commit, schema, lint, status)
+    for family in (init, load, pipeline, infer, embed, mutate, branch, *reading, recovery, lock, cleanup, version):
         family.add_to(app)
     return app
 

@@ -57,6 +57,12 @@ class Run:
         """The graph this run is about, as the user would name it."""
         return graph_uri(self.verb, positional, self._shared.get("store"), self.settings)
 
+    @property
+    def queries_folder(self) -> str | None:
+        """Where the settings file keeps the stored queries of this run's graph."""
+        named = self._shared.get("store") or self.settings.cli_graph
+        return self.settings.graph_queries.get(named or "")
+
     def read(self, positional: str | None = None) -> Graph:
         """The graph, open for reading: nothing on disk changes."""
         uri = self.uri(positional)
@@ -104,11 +110,12 @@ def command(
     examples: Sequence[str],
     formats: Sequence[str] = TEXT_FORMATS,
     needs_graph: bool = True,
+    needs_settings: bool | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register `function(run, …)` as a command; its docstring is the help."""
+    """Register `function(run, …)` as a command; its docstring is the help. Settings are read where a graph is."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
-        shared = _shared_parameters(formats, needs_graph)
+        shared = _shared_parameters(formats, needs_graph, needs_graph if needs_settings is None else needs_settings)
         names = [p.name for p in shared]
 
         def called(ctx: typer.Context, **given: Any) -> None:
@@ -164,17 +171,14 @@ def _hear(told: Told, quiet: bool, verbose: bool, debug: bool) -> None:
     told.quiet, told.verbose, told.debug = told.quiet or quiet, told.verbose or verbose, told.debug or debug
 
 
-def _shared_parameters(formats: Sequence[str], needs_graph: bool) -> list[inspect.Parameter]:
+def _shared_parameters(formats: Sequence[str], needs_graph: bool, needs_settings: bool) -> list[inspect.Parameter]:
     options: list[tuple[str, Any, Any]] = []
     if needs_graph:
-        options += [
-            ("store", str | None, typer.Option("--store", "-s", metavar="URI", help="The graph: a directory or name.")),
-            (
-                "config",
-                str | None,
-                typer.Option("--config", metavar="FILE", help="Settings; default ./omnigraph.yaml."),
-            ),
-        ]
+        store = typer.Option("--store", "-s", metavar="URI", help="The graph: a directory or name.")
+        options.append(("store", str | None, store))
+    if needs_settings:
+        config = typer.Option("--config", metavar="FILE", help="Settings; default ./omnigraph.yaml.")
+        options.append(("config", str | None, config))
     options += [
         ("json", bool, typer.Option("--json", help="Same as --format json.")),
         ("format", str | None, typer.Option("--format", metavar="|".join(formats), help="How to print the result.")),

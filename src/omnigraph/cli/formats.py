@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph.cli.failures import UsageMistake
-from omnigraph.cli.output import json_text, on_terminal, one_line, put_bytes, put_line
+from omnigraph.cli.output import json_text, on_terminal, one_line, put_bytes, put_json, put_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from omnigraph.engine.read.result import QueryResult
 
 TEXT = "text"
 TABLE, KV, CSV, JSONL, JSON, ARROW = "table", "kv", "csv", "jsonl", "json", "arrow"
@@ -15,6 +20,7 @@ ALL_FORMATS = (TABLE, KV, CSV, JSONL, JSON, ARROW)
 ROW_FORMATS = (TABLE, KV, CSV, JSONL, JSON)
 TEXT_FORMATS = (TABLE, JSON)
 _WIDTH_MIN, _WIDTH_MAX = 8, 80
+_PIECE_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -24,13 +30,20 @@ class Rows:
     via: str
     target: Mapping[str, str]
     columns: tuple[str, ...]
-    rows: Sequence[tuple[Any, ...]]
+    rows: Iterable[tuple[Any, ...]]
     arrow_types: tuple[str, ...] = ()
+    streamed: int | None = None
+    """How many rows there are, where they are made only as they are read."""
+
+    @property
+    def row_count(self) -> int:
+        assert self.streamed is not None or isinstance(self.rows, Sized)
+        return self.streamed if self.streamed is not None else len(self.rows)  # type: ignore[arg-type]
 
     @property
     def headline(self) -> str:
         kind, name = next(iter(self.target.items()))
-        return f"{len(self.rows)} rows from {kind} {name} via {self.via}"
+        return f"{self.row_count} rows from {kind} {name} via {self.via}"
 
 
 def chosen_format(json: bool, named: str | None, default: str, allowed: Sequence[str]) -> str:
@@ -51,6 +64,24 @@ def chosen_format(json: bool, named: str | None, default: str, allowed: Sequence
     return default if fits else TEXT
 
 
+def put_result(result: QueryResult, how: str) -> None:
+    """Print the answer to a query; csv, jsonl and arrow piece by piece, however large it is."""
+    if how == JSON:
+        put_json(result.to_json())
+    elif how == ARROW:
+        _put_arrow(result.schema, result.to_batches())
+    else:
+        # A header of csv needs no count, and asking for one would keep a stream in memory.
+        count = 0 if how == CSV else result.row_count
+        rows = result.json_tuples()
+        put_rows(Rows(result.query_name, result.target, tuple(result.columns), rows, streamed=count), how)
+
+
+def put_plan(plan: str) -> None:
+    """How a query is or was answered; its lines may quote what the user wrote."""
+    _put_all(one_line(line) for line in plan.rstrip().splitlines())
+
+
 def put_rows(result: Rows, how: str) -> None:
     """Print rows as table, kv, csv, jsonl or arrow."""
     match how:
@@ -61,15 +92,25 @@ def put_rows(result: Rows, how: str) -> None:
         case "jsonl":
             _put_all(_jsonl(result))
         case "arrow":
-            put_bytes(_arrow(result))
+            table = _arrow(result)
+            _put_arrow(table.schema, iter(table.to_batches()))
         case _ if on_terminal():
-            _draw(result)
+            _draw(result.headline, result.columns, list(result.rows))
         case _:
-            _put_all(_plain_table(result))
+            _put_all(_plain_table(result.headline, result.columns, list(result.rows)))
 
 
-def _put_all(lines: Iterator[str]) -> None:
-    put_line("\n".join(lines))
+def _put_all(lines: Iterable[str]) -> None:
+    """The lines in pieces, so that neither many lines nor a long output make it slow or large."""
+    waiting, size = [], 0
+    for line in lines:
+        waiting.append(line)
+        size += len(line)
+        if size >= _PIECE_CHARACTERS:
+            put_line("\n".join(waiting))
+            waiting, size = [], 0
+    if waiting:
+        put_line("\n".join(waiting))
 
 
 def cell(value: Any) -> str:
@@ -92,18 +133,22 @@ def _words(value: Any) -> str:
             return str(value)
 
 
-def _plain_table(result: Rows) -> Iterator[str]:
+def _plain_table(headline: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Iterator[str]:
     from rich.cells import cell_len
 
-    yield result.headline
-    if not result.rows:
+    yield headline
+    if not rows:
         yield "(no rows)"
         return
-    lines = [result.columns, *(tuple(cell(v) for v in row) for row in result.rows)]
+    lines = _cells(columns, rows)
     widths = _widths(lines)
     for line in lines:
         padded = (text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True))
         yield " | ".join(padded).rstrip()
+
+
+def _cells(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+    return [tuple(cell(name) for name in columns), *(tuple(cell(value) for value in row) for row in rows)]
 
 
 def _widths(lines: Sequence[tuple[str, ...]]) -> list[int]:
@@ -112,24 +157,24 @@ def _widths(lines: Sequence[tuple[str, ...]]) -> list[int]:
     return [max(_WIDTH_MIN, *(cell_len(text) for text in column)) for column in zip(*lines, strict=True)]
 
 
-def _draw(result: Rows) -> None:
+def _draw(headline: str, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    put_line(result.headline)
-    if not result.rows:
+    put_line(headline)
+    if not rows:
         put_line("(no rows)")
         return
     console, table = Console(highlight=False), Table()
-    lines = [result.columns, *(tuple(cell(v) for v in row) for row in result.rows)]
+    lines = _cells(columns, rows)
     widths = _widths(lines)
     widest = widths.index(max(widths))
     # Ids and times stay whole where there is room: then only the widest column is folded.
     room = console.width - sum(widths) - 3 * len(widths) - 1 + widths[widest] >= _WIDTH_MIN
-    for i, column in enumerate(result.columns):
+    for i, column in enumerate(lines[0]):
         table.add_column(Text(column), min_width=_WIDTH_MIN, overflow="fold", no_wrap=room and i != widest)
-    for row, line in zip(result.rows, lines[1:], strict=True):
+    for row, line in zip(rows, lines[1:], strict=True):
         cells = zip(row, line, strict=True)
         table.add_row(*(Text(text, style="dim" if value is None else "") for value, text in cells))
     console.print(table)
@@ -137,12 +182,12 @@ def _draw(result: Rows) -> None:
 
 def _kv(result: Rows) -> Iterator[str]:
     yield result.headline
-    if not result.rows:
+    if not result.row_count:
         yield "(no rows)"
     for number, row in enumerate(result.rows, 1):
         yield f"row {number}"
         for column, value in zip(result.columns, row, strict=True):
-            yield f"  {column}: {one_line(_words(value))}"
+            yield f"  {one_line(column)}: {one_line(_words(value))}"
 
 
 def _csv(result: Rows) -> Iterator[str]:
@@ -158,20 +203,37 @@ def _quoted(text: str) -> str:
 
 
 def _jsonl(result: Rows) -> Iterator[str]:
-    head = {"kind": "metadata", "query_name": result.via, "target": result.target, "row_count": len(result.rows)}
+    head = {"kind": "metadata", "query_name": result.via, "target": result.target, "row_count": result.row_count}
     yield json_text(head)
     for row in result.rows:
         yield json_text(dict(zip(result.columns, row, strict=True)))
 
 
-def _arrow(result: Rows) -> bytes:
+def _arrow(result: Rows) -> pa.Table:
     import pyarrow as pa
 
+    rows = list(result.rows)
     types = [pa.type_for_alias(alias) for alias in result.arrow_types]
-    columns = [pa.array([row[i] for row in result.rows], type_) for i, type_ in enumerate(types)]
-    table = pa.table(dict(zip(result.columns, columns, strict=True)))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    columns = [pa.array([row[i] for row in rows], type_) for i, type_ in enumerate(types)]
+    return pa.table(dict(zip(result.columns, columns, strict=True)))
+
+
+class _Stdout:
+    """Stdout as Arrow writes to a file."""
+
+    closed = False
+
+    def write(self, data: pa.Buffer) -> int:
+        put_bytes(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """`put_bytes` has done it."""
+
+
+def _put_arrow(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_stream(pa.PythonFile(_Stdout(), mode="w"), schema) as stream:
+        for batch in batches:
+            stream.write_batch(batch)

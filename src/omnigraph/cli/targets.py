@@ -64,6 +64,12 @@ class TargetOptions:
             return _pinned(graph.snapshot_at_version(commit.manifest_version, branch))
         return Picked(graph.snapshot(branch), {"branch": branch})
 
+    def named(self, graph: Graph, default_branch: str) -> tuple[str | None, str | None]:
+        """The branch or the snapshot as a read of the graph takes them; one of the two is None."""
+        if self.snapshot is None and self.at is None and self.as_of is None:
+            return (self.branch if self.branch is not None else default_branch), None
+        return None, self.pick(graph, default_branch).target["snapshot"]
+
 
 def commit_as_of(newest_first: Sequence[GraphCommit], time: str, branch: str) -> GraphCommit:
     """The newest commit on the branch's first-parent chain that was there at `time`."""

@@ -51,8 +51,13 @@ def _lines(records: list[dict[str, Any]], beginning: bytes) -> bytes:
 
 def json_rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows for a program that may keep numbers as doubles: integers beyond 2^53 are decimal text."""
-    columns = [_as_lists(_safe_integers(json_column(column))) for column in table.columns]
+    columns = [safe_column(column) for column in table.columns]
     return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def safe_column(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values of a column as `json_rows` has them."""
+    return _as_lists(_safe_integers(json_column(column)))
 
 
 def json_column(column: pa.Array | pa.ChunkedArray) -> list[Any]:

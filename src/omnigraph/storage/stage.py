@@ -24,6 +24,7 @@ from lance.optimize import Compaction
 from omnigraph.base.errors import KeyConflict
 from omnigraph.storage.failures import translated
 from omnigraph.storage.fragments import Thinned, continue_rows, read_fragment_messages
+from omnigraph.storage.search import TEXT_SETTINGS
 from omnigraph.storage.tables import Addresses, Table, TableRef
 
 OPERATION_ID = "omnigraph.operation_id"
@@ -319,6 +320,7 @@ def _segment(table: Table, spec: IndexSpec, fragment_ids: list[int]) -> Any:
                 replace=True,
                 fragment_ids=fragment_ids,
                 with_position=True,
+                **TEXT_SETTINGS,
             )
             return table.dataset.merge_existing_index_segments([raw])
         case IndexKind.VECTOR:

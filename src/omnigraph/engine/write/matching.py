@@ -5,7 +5,7 @@ Holds at every return: a row is selected iff every comparison is TRUE for it, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from omnigraph.catalog.catalog import TableType
 from omnigraph.catalog.types import FLOATS, PropertyType, arrow_type
 from omnigraph.plan.compare import Always, Normal, normal
-from omnigraph.plan.typed import ColumnPredicate, Comparator, Constant, Operand, Parameter
-from omnigraph.plan.values import Stored
+from omnigraph.plan.operands import Values
+from omnigraph.plan.typed import ColumnPredicate, Comparator
 from omnigraph.storage.predicates import compared
 from omnigraph.storage.tables import Table
 
@@ -29,22 +29,6 @@ _MASKS = {
     Comparator.GT: pc.greater,
     Comparator.GE: pc.greater_equal,
 }
-
-
-@dataclass(frozen=True)
-class Values:
-    """What the operands of one run of a query stand for; `now` is fixed once."""
-
-    parameters: Mapping[str, Stored]
-    now_ms: int
-
-    def of(self, operand: Operand) -> Stored:
-        match operand:
-            case Constant():
-                return operand.value
-            case Parameter():
-                return self.parameters[operand.name]
-        return self.now_ms
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from omnigraph.commit.plan import MUTATION, WritePlan
 from omnigraph.engine.view import View
 from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
-from omnigraph.engine.write.matching import Values
 from omnigraph.engine.write.pending import Counts, MutationStaging
 from omnigraph.engine.write.planning import plan_changeset
 from omnigraph.engine.write.retry import Attempt, commit_with_retries
@@ -26,6 +25,7 @@ from omnigraph.lang.gq import parse_queries, select_query
 from omnigraph.lang.gq.ast import QueryFile
 from omnigraph.manifest.store import branch_label
 from omnigraph.plan.check import check_query
+from omnigraph.plan.operands import Values
 from omnigraph.plan.params import bind_parameters
 from omnigraph.plan.typed import Change as Statement
 from omnigraph.plan.typed import DeleteRows, InsertRow, MutationQuery, UpdateRows

@@ -17,8 +17,9 @@ from omnigraph.catalog.catalog import EdgeType, NodeType, TableType
 from omnigraph.catalog.types import PropertyType
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet, TableChange
-from omnigraph.engine.write.matching import Values, Where, edge_ends, incident_edges
+from omnigraph.engine.write.matching import Where, edge_ends, incident_edges
 from omnigraph.engine.write.spool import RowSpool
+from omnigraph.plan.operands import Values
 from omnigraph.plan.typed import Assigned, DeleteRows, InsertRow, UpdateRows
 from omnigraph.records.convert import convert, why_not
 from omnigraph.records.decode import POSITION

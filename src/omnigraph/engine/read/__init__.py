@@ -1,0 +1,1 @@
+"""Answers queries: plans run against one view, nothing is written."""

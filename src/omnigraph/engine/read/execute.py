@@ -1,0 +1,296 @@
+"""Runs the steps of a plan over one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.catalog.catalog import NodeType
+from omnigraph.engine.read import conditions
+from omnigraph.engine.read.allowance import Allowance
+from omnigraph.engine.read.hot.adjacency import Hops
+from omnigraph.engine.read.hot.dictionary import ABSENT, Ordinals
+from omnigraph.engine.read.hot.nodes import NodeImage
+from omnigraph.engine.read.local import LocalNodes
+from omnigraph.engine.read.predicates import filter_text
+from omnigraph.engine.read.rows import Bound, Entities, Mask, Rows
+from omnigraph.engine.read.search.text import MAX_EDITS, TextQuery, matches
+from omnigraph.engine.read.tables import Edges, HotEdges, Nodes, Tables
+from omnigraph.engine.read.walk import Pairs, distinct, one_hop, walk
+from omnigraph.lang.gq.ast import Function
+from omnigraph.plan.operands import Values
+from omnigraph.plan.steps import Connect, Cross, Expand, Filter, Given, Scan, Step, Test, Without
+from omnigraph.plan.typed import Direction, EntityId, PropertyValue, TextSearch
+
+_PAIR_BYTES = 48
+_FUNCTIONS: dict[Function, Literal["search", "match_text", "fuzzy"]] = {
+    Function.SEARCH: "search",
+    Function.MATCH_TEXT: "match_text",
+    Function.FUZZY: "fuzzy",
+}
+_SIDES = {Direction.OUT: (True,), Direction.IN: (False,), Direction.BOTH: (True, False)}
+
+
+@dataclass
+class Trace:
+    """Rows and seconds of each step, by its place in the plan."""
+
+    steps: dict[int, tuple[int, float]] = field(default_factory=dict)
+
+
+class Executor:
+    def __init__(self, tables: Tables, values: Values, allowance: Allowance, trace: Trace | None = None) -> None:
+        self.tables = tables
+        self.values = values
+        self.allowance = allowance
+        self._trace = trace
+
+    def rows(self, step: Step, given: Rows | None = None) -> Rows:
+        """The rows of a step; `given` are those of the block around it."""
+        self.allowance.check()
+        begun = perf_counter()
+        found = self._rows(step, given)
+        if self._trace is not None:
+            rows, seconds = self._trace.steps.get(id(step), (0, 0.0))
+            self._trace.steps[id(step)] = (rows + found.count, seconds + perf_counter() - begun)
+        return found
+
+    def _rows(self, step: Step, given: Rows | None) -> Rows:
+        match step:
+            case Scan():
+                return self._scan(step)
+            case Given():
+                assert given is not None
+                return given
+            case Expand():
+                return self._expand(step, self.rows(step.input, given))
+            case Connect():
+                return self._connect(step, self.rows(step.input, given))
+            case Cross():
+                return self._cross(self.rows(step.left, given), step.right, given)
+            case Filter():
+                rows = self.rows(step.input, given)
+                return rows.where(self.passing(step.tests, rows))
+            case Without():
+                return self._without(self.rows(step.input, given), step.pattern)
+
+    def passing(self, tests: Sequence[Test], rows: Rows) -> Mask:
+        def column(value: conditions.Column) -> pa.Array:
+            match value:
+                case PropertyValue():
+                    return rows.variables[value.variable].values(value.name)
+                case EntityId():
+                    return rows.variables[value.variable].values("id")
+                case TextSearch():
+                    return self.matching(value, column(value.field))
+
+        return conditions.passing(tests, column, rows.count, self.values)
+
+    def matching(self, search: TextSearch, texts: pa.Array) -> pa.Array:
+        """Which texts match."""
+        wanted = self.values.of(search.query)
+        edits = MAX_EDITS if search.max_edits is None else self._number(search.max_edits)
+        if wanted is None:
+            return pa.array(np.zeros(len(texts), bool))
+        function = _FUNCTIONS[search.function]
+        return matches(
+            TextQuery(function, search.field.name, str(wanted), MAX_EDITS if edits is None else edits), texts
+        )
+
+    def _number(self, value: object) -> int:
+        found = self.values.of(value) if not isinstance(value, int) else value  # type: ignore[arg-type]
+        assert isinstance(found, int)
+        return found
+
+    def _scan(self, step: Scan) -> Rows:
+        if step.id is not None:
+            wanted = self.values.of(step.id)
+            nodes = self.tables.nodes(step.node)
+            numbers = self._one(nodes, wanted) if isinstance(wanted, str) else _none()
+            return self._tested(step.variable, nodes, numbers, step.tests)
+        text = filter_text(step.tests, self.values)
+        if text is not None and self.tables.is_indexed(step.node, _names(step.tests)):
+            nodes = self.tables.nodes(step.node)
+            if isinstance(nodes, LocalNodes):
+                columns = ["id", *(c for c in self.tables.columns(step.node.table_key) if c != "id")]
+                numbers = nodes.take(self.tables.table(step.node.table_key).read(columns, text))
+                return self._tested(step.variable, nodes, numbers, step.tests)
+        nodes = self.tables.nodes(step.node, whole=True)
+        assert isinstance(nodes, NodeImage)
+        return self._tested(step.variable, nodes, nodes.numbers, step.tests)
+
+    def _one(self, nodes: Nodes, id: str) -> Ordinals:
+        if isinstance(nodes, NodeImage):
+            number = nodes.find(id)
+            return _none() if number == ABSENT else np.array([number])
+        numbers = nodes.dictionary.add_all(pa.array([id]))
+        present = nodes.present(numbers)
+        return numbers if present is None else numbers[present]
+
+    def _tested(self, variable: str, entities: Entities, numbers: Ordinals, tests: Sequence[Test]) -> Rows:
+        rows = Rows(len(numbers), {variable: Bound(entities, numbers)})
+        return rows.where(self.passing(tests, rows)) if tests else rows
+
+    def _expand(self, step: Expand, rows: Rows) -> Rows:
+        origin_type = self._other_end(step)
+        edges, origin, target = self._opened(step, origin_type, step.node, rows, step.origin)
+        if step.edge_variable is not None:
+            return self._along_edges(step, rows, edges, origin, target)
+        if step.any and not step.tests and step.max_hops == 1:
+            some = self._has_any(step, edges, origin, target)
+            if some is not None:
+                return rows.where(some)
+        places, numbers = self._pairs(step, edges, origin, origin_type is step.node)
+        kept = self._kept(step.tests, step.target, target, numbers)
+        if kept is not None:
+            places, numbers = places[kept], numbers[kept]
+        if step.any:
+            return rows.at(distinct(places))
+        found = rows.at(places)
+        return found if step.target is None else found.binding(**{step.target: Bound(target, numbers)})
+
+    def _opened(
+        self, step: Expand | Connect, origin_type: NodeType, target_type: NodeType, rows: Rows, origin: str
+    ) -> tuple[Edges, Ordinals, Nodes]:
+        ends = (origin_type, target_type) if step.direction is not Direction.IN else (target_type, origin_type)
+        edges = self.tables.edges(step.edge, ends, rows.count, step.max_hops)
+        numbers = self.tables.numbers(rows.variables[origin], self.tables.nodes(origin_type))
+        return edges, numbers, self.tables.nodes(target_type)
+
+    def _other_end(self, step: Expand) -> NodeType:
+        name = step.edge.src_type if step.direction is not Direction.IN else step.edge.dst_type
+        found = self.tables.view.catalog.find_node(name)
+        assert found is not None
+        return found
+
+    def _follows(self, edges: Edges, direction: Direction) -> list[Callable[[Ordinals], Hops]]:
+        def follow(outwards: bool) -> Callable[[Ordinals], Hops]:
+            def bounded(frontier: Ordinals) -> Hops:
+                if isinstance(edges, HotEdges):
+                    self.allowance.reserve(edges.image.side(outwards).count(frontier) * _PAIR_BYTES)
+                return edges.follow(frontier, outwards)
+
+            return bounded
+
+        return [follow(outwards) for outwards in _SIDES[direction]]
+
+    def _pairs(self, step: Expand | Connect, edges: Edges, origin: Ordinals, chains: bool) -> Pairs:
+        follows = self._follows(edges, step.direction)
+        if chains and step.max_hops > 1:
+            return walk(follows, origin, step.min_hops, step.max_hops, self.allowance.check)
+        if step.min_hops > 1:
+            return _none(), _none()
+        simple = isinstance(edges, HotEdges) and all(edges.image.side(out).is_simple for out in _SIDES[step.direction])
+        return one_hop(follows, origin, simple)
+
+    def _has_any(self, step: Expand, edges: Edges, origin: Ordinals, target: Nodes) -> Mask | None:
+        """Which nodes have an edge at all, by counting; None if some edge may lead nowhere."""
+        if not isinstance(edges, HotEdges) or not isinstance(target, NodeImage) or step.min_hops > 1:
+            return None
+        some = np.zeros(len(origin), bool)
+        for outwards in _SIDES[step.direction]:
+            if not edges.leads_only_to(target, outwards):
+                return None
+            some |= edges.image.side(outwards).base.degrees(origin) > 0
+        return some
+
+    def _kept(self, tests: Sequence[Test], variable: str | None, nodes: Nodes, numbers: Ordinals) -> Mask | None:
+        """Which of the reached nodes exist and pass the tests; None if all do."""
+        present = nodes.present(numbers)
+        if not tests or variable is None:
+            return present
+        if isinstance(nodes, NodeImage) and len(numbers) > 2 * len(nodes.numbers):
+            every = self.passing(tests, Rows(len(nodes.numbers), {variable: Bound(nodes, nodes.numbers)}))
+            passes = np.zeros(int(max(nodes.numbers.max(initial=-1), numbers.max(initial=-1))) + 1, bool)
+            passes[nodes.numbers[every]] = True
+            return passes[numbers]
+        kept = np.ones(len(numbers), bool) if present is None else present.copy()
+        places = np.flatnonzero(kept)
+        kept[places] = self.passing(tests, Rows(len(places), {variable: Bound(nodes, numbers[places])}))
+        return kept
+
+    def _edge_hops(self, step: Expand | Connect, edges: Edges, origin: Ordinals) -> Hops:
+        """One step per edge, an undirected self-loop once."""
+        met = [follow(origin) for follow in self._follows(edges, step.direction)]
+        if len(met) == 2:
+            back = met[1]
+            straight = origin[back.origin] != back.target
+            met[1] = Hops(back.origin[straight], back.target[straight], back.row[straight])
+        return Hops(
+            np.concatenate([hops.origin for hops in met]),
+            np.concatenate([hops.target for hops in met]),
+            np.concatenate([hops.row for hops in met]),
+        )
+
+    def _edges_kept(self, step: Expand | Connect, edges: Edges, hops: Hops) -> Mask:
+        assert step.edge_variable is not None
+        bound = {step.edge_variable: Bound(edges, hops.row)}
+        return self.passing(step.edge_tests, Rows(len(hops.row), bound))
+
+    def _along_edges(self, step: Expand, rows: Rows, edges: Edges, origin: Ordinals, target: Nodes) -> Rows:
+        hops = self._edge_hops(step, edges, origin)
+        kept = self._edges_kept(step, edges, hops)
+        nodes_kept = self._kept(step.tests, step.target, target, hops.target)
+        if nodes_kept is not None:
+            kept &= nodes_kept
+        places = np.flatnonzero(kept)
+        if step.any:
+            return rows.at(distinct(hops.origin[places]))
+        assert step.edge_variable is not None
+        found = rows.at(hops.origin[places]).binding(**{step.edge_variable: Bound(edges, hops.row[places])})
+        if step.target is None:
+            return found
+        return found.binding(**{step.target: Bound(target, hops.target[places])})
+
+    def _connect(self, step: Connect, rows: Rows) -> Rows:
+        ends = [self.tables.view.catalog.find_node(name) for name in (step.edge.src_type, step.edge.dst_type)]
+        assert ends[0] is not None
+        assert ends[1] is not None
+        origin_type, target_type = (ends[0], ends[1]) if step.direction is not Direction.IN else (ends[1], ends[0])
+        edges, origin, target = self._opened(step, origin_type, target_type, rows, step.origin)
+        wanted = self.tables.numbers(rows.variables[step.target], target)
+        if step.edge_variable is not None:
+            hops = self._edge_hops(step, edges, origin)
+            kept = (hops.target == wanted[hops.origin]) & self._edges_kept(step, edges, hops)
+            places = np.flatnonzero(kept)
+            return rows.at(hops.origin[places]).binding(**{step.edge_variable: Bound(edges, hops.row[places])})
+        places, numbers = self._pairs(step, edges, origin, origin_type is target_type)
+        return rows.at(np.sort(places[numbers == wanted[places]]))
+
+    def _cross(self, left: Rows, right_step: Step, given: Rows | None) -> Rows:
+        right = self.rows(right_step, given)
+        self.allowance.reserve(left.count * right.count * 8 * (len(left.variables) + len(right.variables)))
+        lefts = np.repeat(np.arange(left.count), right.count)
+        rights = np.tile(np.arange(right.count), left.count)
+        return Rows(len(lefts), {**left.at(lefts).variables, **right.at(rights).variables})
+
+    def _without(self, rows: Rows, pattern: Step) -> Rows:
+        numbered = rows.binding(**{_PLACE: Bound(_Places(), np.arange(rows.count))})
+        met = self.rows(pattern, numbered)
+        kept = np.ones(rows.count, bool)
+        kept[met.variables[_PLACE].numbers] = False
+        return rows.where(kept)
+
+
+# The place of a row in the block around; no variable is named so.
+_PLACE = "#"
+
+
+class _Places:
+    def values(self, name: str, numbers: Ordinals) -> pa.Array:
+        return pa.array(numbers)
+
+
+def _none() -> npt.NDArray[np.int64]:
+    return np.empty(0, np.int64)
+
+
+def _names(tests: Sequence[Test]) -> frozenset[str]:
+    found = [side for test in tests for side in (getattr(test, "left", None), getattr(test, "right", None))]
+    return frozenset(side.name for side in found if isinstance(side, PropertyValue))

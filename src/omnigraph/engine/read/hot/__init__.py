@@ -1,0 +1,1 @@
+"""Tables kept in memory between queries: ids, columns, adjacency."""

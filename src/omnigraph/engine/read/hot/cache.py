@@ -1,0 +1,163 @@
+"""Which tables are in memory: bounded, shared by all queries of a handle, never part of a result.
+
+Holds at every return:
+  1. An image answers for exactly the state it was asked for.
+  2. What is kept stays within its budget; what does not fit is made, used and let go.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from omnigraph.engine.read.hot.dictionary import Dictionary
+from omnigraph.engine.read.hot.edges import EdgeImage
+from omnigraph.engine.read.hot.nodes import NodeImage
+from omnigraph.engine.view import View
+from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.storage.tables import Table
+
+# Rows that may differ before a state is read anew: as many as an overlay answers quickly for.
+_OVERLAY_ROWS_MIN = 2_048
+_OVERLAY_SHARE = 64
+# What one look-up in the store costs, in rows that could be read into memory meanwhile.
+_LOOKUP_ROWS = 10_000
+_NODE_BYTES, _EDGE_BYTES = 48, 20
+Image = TypeVar("Image", NodeImage, EdgeImage)
+
+
+@dataclass(frozen=True)
+class State:
+    """What a table held: equal states hold equal rows."""
+
+    graph: str
+    location: str
+    branch: str | None
+    version: int
+
+    @classmethod
+    def of(cls, graph: str, entry: SubTableEntry) -> State:
+        return cls(graph, entry.location, entry.table_branch, entry.table_version)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.graph, self.location
+
+
+class _Kept(Generic[Image]):
+    """Images of one kind, the least recently used ones first, at most `bytes_max` together."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.images: OrderedDict[State, Image] = OrderedDict()
+
+    def get(self, state: State) -> Image | None:
+        found = self.images.get(state)
+        if found is not None:
+            self.images.move_to_end(state)
+        return found
+
+    def near(self, state: State) -> Image | None:
+        """The newest image of the same table that another may be made from, one of the same branch first."""
+        same = [known for known in self.images if known.place == state.place]
+        best = max(same, key=lambda known: (known.branch == state.branch, known.version), default=None)
+        return None if best is None else self.images[best]
+
+    def put(self, state: State, image: Image) -> None:
+        for known in [k for k in self.images if k.place == state.place and k.branch == state.branch]:
+            del self.images[known]
+        self.images[state] = image
+        while self.images and self.nbytes > self.bytes_max:
+            self.images.popitem(last=False)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(image.nbytes for image in self.images.values())
+
+
+class HotTables:
+    """The tables of one graph that queries found worth keeping."""
+
+    def __init__(self, hot_bytes: int, csr_bytes: int) -> None:
+        self._lock = threading.RLock()
+        self._nodes: _Kept[NodeImage] = _Kept(hot_bytes)
+        self._edges: _Kept[EdgeImage] = _Kept(csr_bytes)
+        self._dictionaries: WeakValueDictionary[tuple[str, str], Dictionary] = WeakValueDictionary()
+        self._spent: dict[tuple[str, str], int] = {}
+
+    def nodes(self, state: State, open_table: Callable[[], Table], rows: int, *, load: bool) -> NodeImage | None:
+        """The nodes of a state; None where they are not in memory and are not to be, or cannot be, loaded."""
+        found = self._nodes.get(state)
+        if found is not None:
+            return found
+        with self._lock:
+            found = self._nodes.get(state) or self._advanced_nodes(state, open_table)
+            if found is None and (load or self._is_worth(state, rows, _NODE_BYTES, self._nodes.bytes_max)):
+                found = NodeImage.of(open_table(), self._dictionaries.get(state.place))
+                self._dictionaries[state.place] = found.dictionary
+            if found is not None:
+                self._nodes.put(state, found)
+            return found
+
+    def edges(
+        self,
+        state: State,
+        open_table: Callable[[], Table],
+        rows: int,
+        ends: tuple[NodeImage, NodeImage],
+        *,
+        load: bool,
+    ) -> EdgeImage | None:
+        sources, targets = ends[0].dictionary, ends[1].dictionary
+        found = self._edges.get(state)
+        if found is not None and found.sources is sources and found.targets is targets:
+            return found
+        with self._lock:
+            near = self._edges.near(state)
+            found = None
+            if near is not None and near.sources is sources and near.targets is targets:
+                found = near.advanced(open_table(), _overlay_max(near.image.base.count, near.image.overlay_rows))
+            if found is None and (load or self._is_worth(state, rows, _EDGE_BYTES, self._edges.bytes_max)):
+                found = EdgeImage.of(open_table(), sources, targets)
+            if found is not None:
+                self._edges.put(state, found)
+            return found
+
+    def has_edges(self, state: State) -> bool:
+        """Whether following these edges in memory needs no more than a small advance."""
+        return self._edges.get(state) is not None or self._edges.near(state) is not None
+
+    def looked_up(self, state: State, times: int = 1) -> None:
+        """Queries went to the store for rows of the table; often enough, and it is loaded."""
+        with self._lock:
+            self._spent[state.place] = self._spent.get(state.place, 0) + times * _LOOKUP_ROWS
+
+    def _is_worth(self, state: State, rows: int, row_bytes: int, bytes_max: int) -> bool:
+        return rows * row_bytes <= bytes_max and self._spent.get(state.place, 0) >= rows
+
+    def _advanced_nodes(self, state: State, open_table: Callable[[], Table]) -> NodeImage | None:
+        near = self._nodes.near(state)
+        if near is None:
+            return None
+        return near.advanced(open_table(), _overlay_max(near.image.base.count, near.image.overlay_rows))
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of what is kept, by kind; for people and benchmarks."""
+        with self._lock:
+            return {
+                "columns": self._nodes.nbytes,
+                "ids": sum(found.nbytes for found in list(self._dictionaries.values())),
+                "adjacency": sum(image.adjacency_nbytes for image in self._edges.images.values()),
+            }
+
+
+def _overlay_max(base_rows: int, overlay_rows: int) -> int:
+    return max(0, max(_OVERLAY_ROWS_MIN, base_rows // _OVERLAY_SHARE) - overlay_rows)
+
+
+def state_of(view: View, graph: str, table_key: str) -> State:
+    return State.of(graph, view.entry(table_key))

@@ -1,0 +1,178 @@
+"""One table at one state, in memory: columns by row number, read when they are first asked for.
+
+Holds for every image:
+  1. It never changes what it says; a newer state is another image, which shares all that is equal.
+  2. Rows below `base.count` are those of the base state, later ones came since; `gone` are no longer there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.storage.deltas import ROW_ID, Changes, RowIds, changes_between, column_of
+from omnigraph.storage.tables import Table
+
+Rows = npt.NDArray[np.int64]
+NOTHING: Rows = np.empty(0, np.int64)
+
+
+class Base:
+    """A whole table state; its columns are kept once read."""
+
+    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+        self.table = table
+        self._lock = threading.Lock()
+        self._columns: dict[str, pa.Array] = {}
+        found = column_of(table, [*dict.fromkeys([*columns]), ROW_ID])
+        self.count = int(found.num_rows)
+        self._ids = _RowNumbers(found.column(ROW_ID).to_numpy() if found.num_rows else np.empty(0, np.uint64))
+        for name in columns:
+            self._columns[name] = one_array(found.column(name))
+
+    def column(self, name: str) -> pa.Array:
+        found = self._columns.get(name)
+        if found is None:
+            with self._lock:
+                found = self._columns.get(name)
+                if found is None:
+                    found = self._columns[name] = one_array(column_of(self.table, [name]).column(name))
+        return found
+
+    def forget(self, name: str) -> None:
+        self._columns.pop(name, None)
+
+    def rows_of(self, row_ids: RowIds) -> Rows:
+        """The row of each row id, -1 where there is none."""
+        return self._ids.find(row_ids)
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(column.nbytes for column in list(self._columns.values())) + self._ids.nbytes)
+
+
+class _RowNumbers:
+    """Row ids mostly run in one row; then their start says it all."""
+
+    def __init__(self, row_ids: RowIds) -> None:
+        self._count = len(row_ids)
+        self._start = int(row_ids[0]) if self._count else 0
+        runs = self._count == 0 or bool((np.diff(row_ids) == 1).all())
+        self._order = None if runs else np.argsort(row_ids, kind="stable")
+        self._sorted = None if self._order is None else row_ids[self._order]
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._order is None or self._sorted is None else self._order.nbytes + self._sorted.nbytes
+
+    def find(self, row_ids: RowIds) -> Rows:
+        if self._order is None or self._sorted is None:
+            rows = row_ids.astype(np.int64) - self._start
+            return np.where((rows >= 0) & (rows < self._count), rows, -1)
+        at = np.minimum(np.searchsorted(self._sorted, row_ids), self._count - 1)
+        return np.where(self._sorted[at] == row_ids, self._order[at], -1)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one advance brought: rows numbered from `first`, and rows that went."""
+
+    came: pa.Table
+    first: int
+    gone: Rows
+
+
+class Image:
+    """A base state and what came and went since."""
+
+    def __init__(self, base: Base, table: Table, added: RowIds, gone: Rows) -> None:
+        self.base = base
+        self.table = table
+        self.added = added
+        self.gone = gone
+        self._late: dict[str, pa.Array] = {}
+
+    @classmethod
+    def of(cls, table: Table, columns: Sequence[str]) -> Image:
+        return cls(Base(table, columns), table, np.empty(0, np.uint64), NOTHING)
+
+    @property
+    def count(self) -> int:
+        """How many row numbers there are, those of gone rows included."""
+        return self.base.count + len(self.added)
+
+    @property
+    def overlay_rows(self) -> int:
+        return len(self.added) + len(self.gone)
+
+    @cached_property
+    def live(self) -> Rows:
+        """The rows of this state."""
+        every = np.arange(self.count)
+        return every if not len(self.gone) else np.delete(every, self.gone)
+
+    def advanced(self, table: Table, columns: Sequence[str], rows_max: int) -> tuple[Image, Step] | None:
+        """The image of another state of the table; None if it differs in more than `rows_max` rows."""
+        changes = changes_between(self.table, table, columns, rows_max)
+        if changes is None:
+            return None
+        gone = self._rows_of(changes)
+        added = np.concatenate([self.added, changes.came.column(ROW_ID).to_numpy()])
+        after = Image(self.base, table, added, np.union1d(self.gone, gone))
+        return after, Step(changes.came, self.count, gone)
+
+    def _rows_of(self, changes: Changes) -> Rows:
+        """The rows of this state with the row ids that went."""
+        rows = self.base.rows_of(changes.gone)
+        if len(self.added):
+            # Branches give the same row ids to different rows; a row of this state is one that is not gone.
+            places = {int(id): self.base.count + at for at, id in enumerate(self.added)}
+            dead = set(self.gone.tolist())
+            for at, id in enumerate(changes.gone.tolist()):
+                place = places.get(id)
+                if place is not None and place not in dead:
+                    rows[at] = place
+        return rows
+
+    def values(self, name: str, rows: Rows) -> pa.Array:
+        """The values of a column at these rows."""
+        whole = self.base.column(name)
+        if not len(self.added) or not len(rows) or int(rows.max()) < self.base.count:
+            return whole.take(pa.array(rows))
+        late = rows >= self.base.count
+        mixed = pa.concat_arrays(
+            [
+                whole.take(pa.array(rows[~late])),
+                self._added_column(name).take(pa.array(rows[late] - self.base.count)),
+            ]
+        )
+        places = np.empty(len(rows), np.int64)
+        places[~late] = np.arange(int((~late).sum()))
+        places[late] = np.arange(int((~late).sum()), len(rows))
+        return mixed.take(pa.array(places))
+
+    def _added_column(self, name: str) -> pa.Array:
+        if name == ROW_ID:
+            return pa.array(self.added)
+        found = self._late.get(name)
+        if found is None:
+            # Rows that went since they came cannot be read any more, and nobody asks for them.
+            gone = self.gone[self.gone >= self.base.count] - self.base.count
+            kept = np.delete(np.arange(len(self.added)), gone)
+            read = one_array(self.table.take(self.added[kept].tolist(), [name]).column(name))
+            places = np.full(len(self.added), -1)
+            places[kept] = np.arange(len(kept))
+            found = self._late[name] = read.take(pa.array(places, mask=places < 0))
+        return found
+
+
+def one_array(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,144 @@
+"""A node table in memory: numbers of ids to rows of an image."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.engine.read.hot.dictionary import ABSENT, Dictionary, Ordinals
+from omnigraph.engine.read.hot.image import NOTHING, Image, Rows, Step
+from omnigraph.storage.tables import Table
+
+ID = "id"
+
+
+class NodeImage:
+    """The nodes of one state, by the numbers their ids have in the dictionary.
+
+    `order` gives the number of each base row and is None where they are the same. `moved` are the numbers whose row is
+    another one than in the base, ascending, and `moved_rows` that row, or ABSENT.
+    """
+
+    def __init__(
+        self,
+        image: Image,
+        dictionary: Dictionary,
+        order: npt.NDArray[np.int32] | None,
+        moved: Ordinals = NOTHING,
+        moved_rows: Rows = NOTHING,
+    ) -> None:
+        self.image = image
+        self.dictionary = dictionary
+        self._order = order
+        self._moved, self._moved_rows = moved, moved_rows
+
+    @classmethod
+    def of(cls, table: Table, dictionary: Dictionary | None) -> NodeImage:
+        """The table at its state; its ids join the dictionary, or make one."""
+        image = Image.of(table, [ID])
+        ids = image.base.column(ID)
+        if dictionary is None:
+            made = cls(image, Dictionary(ids), None)
+        else:
+            made = cls(image, dictionary, dictionary.add_all(ids).astype(np.int32))
+        image.base.forget(ID)
+        return made
+
+    def advanced(self, table: Table, rows_max: int) -> NodeImage | None:
+        found = self.image.advanced(table, [ID], rows_max)
+        if found is None:
+            return None
+        after, step = found
+        numbers = self.dictionary.add_all(step.came.column(ID))
+        gone = self._numbers_of(step)
+        moved = np.concatenate([self._moved, gone, numbers])
+        rows = np.concatenate(
+            [self._moved_rows, np.full(len(gone), ABSENT), step.first + np.arange(len(numbers), dtype=np.int64)]
+        )
+        # The last word about a number counts.
+        last, places = np.unique(moved[::-1], return_index=True)
+        return NodeImage(after, self.dictionary, self._order, last, rows[::-1][places])
+
+    def _numbers_of(self, step: Step) -> Ordinals:
+        """The numbers of the rows that went."""
+        if not len(step.gone):
+            return NOTHING
+        base = step.gone[step.gone < self.image.base.count]
+        numbers: Ordinals = base if self._order is None else self._order[base].astype(np.int64)
+        late = step.gone[step.gone >= self.image.base.count]
+        if not len(late):
+            return numbers
+        return np.concatenate([numbers, self._moved[np.isin(self._moved_rows, late)]])
+
+    @property
+    def _is_base(self) -> bool:
+        """Whether numbers are rows of the base, and all of it is there."""
+        return self._order is None and not len(self._moved)
+
+    @cached_property
+    def _row_of_number(self) -> Rows | None:
+        """The base row of each number; None where they are the same."""
+        if self._order is None:
+            return None
+        rows = np.full(int(self._order.max(initial=-1)) + 1, ABSENT, np.int64)
+        rows[self._order] = np.arange(len(self._order))
+        return rows
+
+    def rows(self, numbers: Ordinals) -> Rows:
+        """The row of each number, ABSENT where no node of this state has it."""
+        table = self._row_of_number
+        known = self.image.base.count if table is None else len(table)
+        if len(numbers) and int(numbers.max()) >= known:
+            inside = np.minimum(numbers, known - 1) if known else np.zeros_like(numbers)
+            rows = inside if table is None else table[inside]
+            rows = np.where(numbers < known, rows, ABSENT)
+        else:
+            rows = numbers if table is None else table[numbers]
+        if not len(self._moved):
+            return rows
+        at = np.minimum(np.searchsorted(self._moved, numbers), len(self._moved) - 1)
+        return np.where(self._moved[at] == numbers, self._moved_rows[at], rows)
+
+    def present(self, numbers: Ordinals) -> npt.NDArray[np.bool_] | None:
+        """Which numbers are nodes of this state; None if all are."""
+        if self._is_base and (not len(numbers) or int(numbers.max()) < self.image.base.count):
+            return None
+        found = self.rows(numbers) != ABSENT
+        return None if bool(found.all()) else found
+
+    @cached_property
+    def numbers(self) -> Ordinals:
+        """The number of every node of this state."""
+        if self._order is None:
+            numbers = np.arange(self.image.base.count)
+        else:
+            numbers = self._order.astype(np.int64)
+        if not len(self._moved):
+            return numbers
+        kept = numbers[~np.isin(numbers, self._moved)]
+        return np.concatenate([kept, self._moved[self._moved_rows != ABSENT]])
+
+    def find(self, id: str) -> int:
+        number = self.dictionary.find(id)
+        if number == ABSENT or self.present(np.array([number])) is not None:
+            return ABSENT
+        return number
+
+    def values(self, name: str, numbers: Ordinals) -> pa.Array:
+        if name == ID:
+            return self.dictionary.ids_at(numbers)
+        return self.image.values(name, self.rows(numbers))
+
+    def whole_column(self, name: str) -> pa.Array | None:
+        """The column by number, if the base has it so."""
+        if not self._is_base:
+            return None
+        return self.dictionary.ids_at(self.numbers) if name == ID else self.image.base.column(name)
+
+    @property
+    def nbytes(self) -> int:
+        order = 0 if self._order is None else 3 * self._order.nbytes
+        return self.image.base.nbytes + order + self._moved.nbytes * 2

@@ -1,0 +1,156 @@
+"""What a query returns: columns of its rows, grouped, ordered and cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.catalog.types import arrow_type
+from omnigraph.engine.read.execute import Executor
+from omnigraph.engine.read.groups import Codes, aggregated, grouped
+from omnigraph.engine.read.hot.nodes import NodeImage
+from omnigraph.engine.read.ranks import Key, Places, ordered, ranked
+from omnigraph.engine.read.rows import Bound, Rows
+from omnigraph.engine.read.scores import Scores
+from omnigraph.plan.steps import Plan
+from omnigraph.plan.typed import (
+    Aggregate,
+    Column,
+    ColumnRef,
+    EntityId,
+    Operand,
+    PropertyValue,
+    Ranking,
+    Selected,
+    TextSearch,
+)
+
+
+class Output:
+    def __init__(self, plan: Plan, executor: Executor, scores: Scores) -> None:
+        self._plan = plan
+        self._run = executor
+        self._scores = scores
+
+    def of(self, rows: Rows) -> pa.Table:
+        """The result of the plan from the rows of its steps."""
+        plan = self._plan
+        if plan.aggregated:
+            return self._aggregated(rows)
+        rows = self._scores.keeping(plan, rows)
+        if plan.ranking is not None:
+            rows = self._scores.best(plan, rows)
+        if plan.late:
+            return self._columns(rows.at(self._ordered(rows, None)))
+        table = self._columns(rows)
+        if plan.order:
+            return table.take(pa.array(self._ordered(rows, table)))
+        return table if plan.limit is None else table.slice(0, plan.limit)
+
+    def _ordered(self, rows: Rows, table: pa.Table | None) -> Places:
+        plan = self._plan
+        if not plan.order:
+            return np.arange(rows.count if plan.limit is None else min(rows.count, plan.limit))
+        keys = [Key(self._key(sort.value, rows, table), sort.descending) for sort in plan.order]
+        if plan.ranking is not None:
+            keys[0] = Key(keys[0].column, self._scores.is_higher_better(plan.ranking))
+        ties = [partial(_ids, rows.variables[variable]) for variable in plan.ties]
+        return ordered(keys, ties, rows.count, plan.limit)
+
+    def _key(self, value: Selected | ColumnRef, rows: Rows, table: pa.Table | None) -> pa.Array:
+        if not isinstance(value, ColumnRef):
+            return self._value(value, rows)
+        if table is not None:
+            return _one(table.column(value.index))
+        return self._value(self._plan.columns[value.index].value, rows)
+
+    def _columns(self, rows: Rows) -> pa.Table:
+        return _table(self._plan.columns, [self._value(column.value, rows) for column in self._plan.columns])
+
+    def _value(self, value: Selected, rows: Rows) -> pa.Array:
+        match value:
+            case PropertyValue():
+                return rows.variables[value.variable].values(value.name)
+            case EntityId():
+                return rows.variables[value.variable].values("id")
+            case TextSearch():
+                return self._run.matching(value, self._value(value.field, rows))
+            case Aggregate():
+                raise AssertionError("an aggregate has no value in a row")
+            case _ if isinstance(value, Ranking):
+                return self._scores.column(value, rows, self._plan)
+            case _:
+                assert isinstance(value, Operand)
+                type_ = arrow_type(value.type)
+                scalar = pa.scalar(_plain(self._run.values.of(value)), type_)
+                # Arrow repeats no list zero times.
+                return pa.repeat(scalar, rows.count) if rows.count else pa.array([], type_)
+
+    def _aggregated(self, rows: Rows) -> pa.Table:
+        plan = self._plan
+        codes = [self._codes(c.value, rows) for c in plan.columns if not isinstance(c.value, Aggregate)]
+        groups = grouped(codes, rows.count)
+        heads = rows.at(groups.first) if codes else rows
+        arrays = []
+        for column in plan.columns:
+            value = column.value
+            if not isinstance(value, Aggregate):
+                arrays.append(self._value(value, heads))
+            elif isinstance(value.argument, EntityId):
+                arrays.append(aggregated(value, None, groups))
+            else:
+                arrays.append(aggregated(value, self._value(value.argument, rows), groups))
+        table = _table(plan.columns, arrays)
+        if plan.order:
+            keys = [Key(self._group_key(sort.value, heads, table), sort.descending) for sort in plan.order]
+            table = table.take(pa.array(ordered(keys, _by_columns(plan.columns, table), table.num_rows, plan.limit)))
+        return table if plan.limit is None else table.slice(0, plan.limit)
+
+    def _group_key(self, value: Selected | ColumnRef, heads: Rows, table: pa.Table) -> pa.Array:
+        return _one(table.column(value.index)) if isinstance(value, ColumnRef) else self._value(value, heads)
+
+    def _codes(self, value: Selected, rows: Rows) -> Codes:
+        """Equal numbers for equal values, -1 for NULL."""
+        variable = value.variable if isinstance(value, PropertyValue | EntityId) else None
+        bound = rows.variables.get(variable) if variable is not None else None
+        if bound is not None and isinstance(bound.entities, NodeImage):
+            name = value.name if isinstance(value, PropertyValue) else "id"
+            if name == "id":
+                return bound.numbers
+            nodes = bound.entities
+            if rows.count > len(nodes.numbers):
+                found = np.full(int(nodes.numbers.max(initial=-1)) + 1, -1)
+                found[nodes.numbers] = ranked(nodes.values(name, nodes.numbers)).ranks
+                return found[bound.numbers]
+        return ranked(self._value(value, rows)).ranks
+
+
+def _by_columns(columns: Sequence[Column], table: pa.Table) -> list[Callable[[Places], pa.Array]]:
+    """Groups that the keys leave equal, by what they are groups of."""
+    keys = [place for place, column in enumerate(columns) if not isinstance(column.value, Aggregate)]
+    return [partial(_taken, table.column(k)) for k in keys]
+
+
+def _taken(column: pa.ChunkedArray, places: Places) -> pa.Array:
+    return _one(column).take(pa.array(places))
+
+
+def _ids(bound: Bound, places: Places) -> pa.Array:
+    return bound.at(places).values("id")
+
+
+def _table(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> pa.Table:
+    fields = [pa.field(column.name, arrow_type(column.type)) for column in columns]
+    fitted = [a if a.type == field.type else a.cast(field.type) for a, field in zip(arrays, fields, strict=True)]
+    return pa.Table.from_arrays(fitted, schema=pa.schema(fields))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,147 @@
+"""A read query: compiled once per text and catalog, run over one view."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.base.clock import now_us
+from omnigraph.base.errors import BadRequest
+from omnigraph.catalog.catalog import Catalog
+from omnigraph.embeddings.embedder import Embedder, embedder_of
+from omnigraph.embeddings.vectors import Vector
+from omnigraph.engine.read.allowance import Allowance
+from omnigraph.engine.read.execute import Executor, Trace
+from omnigraph.engine.read.hot.cache import HotTables
+from omnigraph.engine.read.limits import ReadLimits
+from omnigraph.engine.read.output import Output
+from omnigraph.engine.read.result import QueryResult
+from omnigraph.engine.read.scores import Scores
+from omnigraph.engine.read.tables import Tables
+from omnigraph.engine.view import View
+from omnigraph.lang.gq import parse_queries, select_query
+from omnigraph.plan.check import check_query
+from omnigraph.plan.explain import Estimates, explained
+from omnigraph.plan.needs import columns_read
+from omnigraph.plan.operands import Values
+from omnigraph.plan.params import bind_parameters
+from omnigraph.plan.rules import planned
+from omnigraph.plan.steps import Plan
+from omnigraph.plan.typed import ReadQuery
+from omnigraph.settings import Settings
+
+_COMPILED_MAX = 256
+
+
+@dataclass(frozen=True)
+class ReadCall:
+    """A query as the caller gave it; `name` chooses among several queries of one source."""
+
+    source: str
+    name: str | None = None
+    params: Mapping[str, Any] | None = None
+    file: str | None = None
+    timeout_ms: int | None = None
+    exact: bool = False
+    analyze: bool = False
+
+
+@dataclass(frozen=True)
+class Compiled:
+    query: ReadQuery
+    plan: Plan
+    columns: Mapping[str, frozenset[str]]
+
+
+class Reader:
+    """Answers the queries of one handle; what it keeps between them changes no answer."""
+
+    def __init__(self, settings: Settings, graph: str) -> None:
+        self._settings = settings
+        self._graph = graph
+        self.hot = HotTables(settings.cache_hot_bytes, settings.cache_csr_bytes)
+        self._lock = threading.Lock()
+        self._compiled: OrderedDict[tuple[str, str | None, str | None, int], tuple[Catalog, Compiled]] = OrderedDict()
+
+    def query(self, view: View, identity: str, target: Mapping[str, str], call: ReadCall) -> QueryResult:
+        compiled = self.compiled(view.catalog, call)
+        begun = perf_counter()
+        trace = Trace() if call.analyze else None
+        table = self._table(view, identity, compiled, call, trace)
+        shown = None
+        if trace is not None:
+            shown = explained(compiled.plan, _estimates(view), trace.steps, table.num_rows, perf_counter() - begun)
+        return QueryResult(
+            table,
+            [column.type for column in compiled.query.columns],
+            query_name=compiled.query.name,
+            target=target,
+            graph_commit_id=view.snapshot.graph_commit_id,
+            plan=shown,
+        )
+
+    def explain(self, view: View, call: ReadCall) -> str:
+        """How the query would be answered; nothing is read."""
+        return explained(self.compiled(view.catalog, call).plan, _estimates(view))
+
+    def compiled(self, catalog: Catalog, call: ReadCall) -> Compiled:
+        key = (call.source, call.name, call.file, id(catalog))
+        known = self._compiled.get(key)
+        # The catalog is held on to, so that no other one can take its place in memory.
+        if known is not None and known[0] is catalog:
+            return known[1]
+        query = check_query(catalog, select_query(parse_queries(call.source, call.file), call.name), call.file)
+        if not isinstance(query, ReadQuery):
+            raise BadRequest(f"query '{query.name}' changes data", "Run it with mutate; query only reads.")
+        plan = planned(query)
+        made = Compiled(query, plan, columns_read(plan))
+        with self._lock:
+            self._compiled[key] = (catalog, made)
+            while len(self._compiled) > _COMPILED_MAX:
+                self._compiled.popitem(last=False)
+        return made
+
+    def _table(self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None) -> pa.Table:
+        settings = self._settings
+        values = Values(bind_parameters(compiled.query.params, call.params), now_us() // 1000)
+        limits = ReadLimits.of(settings, call.timeout_ms)
+        allowance = Allowance(limits)
+        tables = Tables(view, f"{self._graph}#{identity}", self.hot, settings, compiled.columns)
+        executor = Executor(tables, values, allowance, trace)
+        embed = _LateEmbedder(settings)
+        exact = call.exact or settings.search_vector_mode == "exact"
+        try:
+            rows = executor.rows(compiled.plan.step)
+            found = Output(compiled.plan, executor, Scores(executor, embed, exact)).of(rows)
+        finally:
+            embed.close()
+        if limits.result_rows and found.num_rows > limits.result_rows:
+            raise limits.too_many_rows()
+        return found
+
+
+class _LateEmbedder:
+    """Reaches for the provider when the first text has to be embedded."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._made: Embedder | None = None
+
+    def __call__(self, text: str, dimension: int, model: str | None) -> Vector:
+        if self._made is None:
+            self._made = embedder_of(self._settings)
+        return self._made.embed_query(text, dimension, model)
+
+    def close(self) -> None:
+        if self._made is not None:
+            self._made.close()
+
+
+def _estimates(view: View) -> Estimates:
+    return Estimates({key: entry.row_count for key, entry in view.entries.items()})

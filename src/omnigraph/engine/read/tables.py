@@ -1,0 +1,123 @@
+"""The tables one query reads: in memory where they are worth it, looked up row by row where not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from omnigraph.catalog.catalog import EdgeType, NodeType, declared_indexes
+from omnigraph.engine.read.hot.adjacency import Hops
+from omnigraph.engine.read.hot.cache import HotTables, State
+from omnigraph.engine.read.hot.dictionary import Ordinals
+from omnigraph.engine.read.hot.edges import EdgeImage
+from omnigraph.engine.read.hot.nodes import NodeImage
+from omnigraph.engine.read.local import LocalEdges, LocalNodes
+from omnigraph.engine.read.rows import Bound
+from omnigraph.engine.view import View
+from omnigraph.settings import Settings
+from omnigraph.storage.tables import Table
+
+Nodes = NodeImage | LocalNodes
+
+
+class HotEdges:
+    """Edges in memory, by their rows."""
+
+    def __init__(self, image: EdgeImage) -> None:
+        self.image = image
+
+    def values(self, name: str, numbers: Ordinals) -> pa.Array:
+        return self.image.image.values(name, numbers)
+
+    def follow(self, frontier: Ordinals, outwards: bool) -> Hops:
+        return self.image.side(outwards).follow(frontier)
+
+    def leads_only_to(self, nodes: NodeImage, outwards: bool) -> bool:
+        """Whether every edge, seen from this side, leads to one of the nodes."""
+        return self.image.leads_only_to(nodes, outwards)
+
+
+Edges = HotEdges | LocalEdges
+
+
+class Tables:
+    """What a query opened of its snapshot, each table once."""
+
+    def __init__(
+        self, view: View, graph: str, hot: HotTables, settings: Settings, columns: Mapping[str, frozenset[str]]
+    ) -> None:
+        self.view = view
+        self._graph = graph
+        self._hot = hot
+        self._settings = settings
+        self._columns = columns
+        self._opened: dict[str, Table] = {}
+        self._nodes: dict[str, Nodes] = {}
+
+    def table(self, table_key: str) -> Table:
+        found = self._opened.get(table_key)
+        if found is None:
+            found = self._opened[table_key] = self.view.table(table_key)
+        return found
+
+    def columns(self, table_key: str) -> frozenset[str]:
+        return self._columns.get(table_key, frozenset())
+
+    def count(self, table_key: str) -> int:
+        return self.view.entry(table_key).row_count
+
+    def nodes(self, node: NodeType, *, whole: bool = False) -> Nodes:
+        """The nodes of a type; with `whole` in memory."""
+        key = node.table_key
+        found = self._nodes.get(key)
+        if found is not None and (isinstance(found, NodeImage) or not whole):
+            return found
+        image = self._image(key, whole)
+        if image is None:
+            self._hot.looked_up(self._state(key))
+            self._nodes[key] = LocalNodes(self.table(key), self.columns(key))
+        else:
+            self._nodes[key] = image
+        return self._nodes[key]
+
+    def _image(self, key: str, load: bool) -> NodeImage | None:
+        return self._hot.nodes(self._state(key), lambda: self.table(key), self.count(key), load=load)
+
+    def edges(self, edge: EdgeType, ends: tuple[NodeType, NodeType], frontier: int, hops: int) -> Edges:
+        """The edges of a type, whose ends are of these types; how many nodes they are followed from decides."""
+        mode = self._settings.read_traversal_mode
+        key = edge.table_key
+        few = frontier <= self._settings.read_expand_max_frontier and hops <= self._settings.read_expand_max_hops
+        load = mode == "csr" or (mode == "auto" and not few)
+        if mode != "indexed":
+            known = load or self._hot.has_edges(self._state(key))
+            images = tuple(self.nodes(node, whole=known) for node in ends)
+            if isinstance(images[0], NodeImage) and isinstance(images[1], NodeImage):
+                pair = (images[0], images[1])
+                found = self._hot.edges(self._state(key), lambda: self.table(key), self.count(key), pair, load=load)
+                if found is not None:
+                    return HotEdges(found)
+        self._hot.looked_up(self._state(key))
+        return self._edges_here(key, ends)
+
+    def _edges_here(self, key: str, ends: tuple[NodeType, NodeType]) -> LocalEdges:
+        sources, targets = self.nodes(ends[0]).dictionary, self.nodes(ends[1]).dictionary
+        state = self._state(key)
+        return LocalEdges(self.table(key), sources, targets, self.columns(key), lambda: self._hot.looked_up(state))
+
+    def numbers(self, bound: Bound, nodes: Nodes) -> Ordinals:
+        """What a variable stands for, by the numbers that `nodes` uses."""
+        if bound.entities is nodes:
+            return bound.numbers
+        theirs = getattr(bound.entities, "dictionary", None)
+        if theirs is nodes.dictionary:
+            return bound.numbers
+        return nodes.dictionary.add_all(bound.values("id"))
+
+    def is_indexed(self, node: NodeType, names: frozenset[str]) -> bool:
+        """Whether the store finds rows by one of these columns without reading all of them."""
+        return any(found.column in names for found in declared_indexes(node) if found.kind == "btree")
+
+    def _state(self, key: str) -> State:
+        return State.of(self._graph, self.view.entry(key))

@@ -1,0 +1,127 @@
+"""What a handle reads: snapshots, queries, SQL, exports. Nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from omnigraph.base.errors import BadRequest
+from omnigraph.catalog.catalog import Catalog
+from omnigraph.catalog.contract import AcceptedSchema
+from omnigraph.commit.context import CommitContext
+from omnigraph.engine.export import export
+from omnigraph.engine.read.query import ReadCall, Reader
+from omnigraph.engine.read.result import QueryResult
+from omnigraph.engine.read.sql import Sql, run_sql
+from omnigraph.engine.schema import SchemaKeeper
+from omnigraph.engine.targets import snapshot_of
+from omnigraph.engine.view import View
+from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.store import branch_label, branch_name, refuse_internal
+from omnigraph.records.encode import json_rows
+from omnigraph.settings import Settings
+from omnigraph.storage.tables import TableRef, open_table
+
+
+class Reads:
+    """The reading half of a graph handle. Safe to use from several threads."""
+
+    def __init__(self, context: CommitContext) -> None:
+        self._ctx = context
+        self._branch: str | None = None
+        self._schema = SchemaKeeper(context.objects)
+        self._reader = Reader(context.settings, context.root.uri)
+
+    @property
+    def uri(self) -> str:
+        return self._ctx.root.uri
+
+    @property
+    def context(self) -> CommitContext:
+        return self._ctx
+
+    @property
+    def settings(self) -> Settings:
+        return self._ctx.settings
+
+    def schema(self, branch: str | None = None) -> AcceptedSchema:
+        return self._schema.accepted(self._ctx.manifest.state(self._on(branch)))
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.schema().catalog
+
+    def view(self, branch: str | None = None) -> View:
+        """The branch as it is now, fixed."""
+        state = self._ctx.manifest.state(self._on(branch))
+        return View(self._ctx.root, state.snapshot(), self._schema.accepted(state).catalog, state.incarnation)
+
+    def snapshot(self, branch: str | None = None) -> Snapshot:
+        return self._ctx.manifest.state(self._on(branch)).snapshot()
+
+    def snapshot_of(self, target: str) -> Snapshot:
+        """The snapshot a branch, a commit id or `NAME~n` names."""
+        return snapshot_of(self._ctx.manifest, target)
+
+    def snapshot_at_version(self, version: int, branch: str | None = None) -> Snapshot:
+        return self._ctx.manifest.snapshot_at(self._on(branch), version)
+
+    def entity_at(self, table_key: str, id: str, version: int, branch: str | None = None) -> dict[str, Any] | None:
+        """One node or edge as it was at a graph version; None when the table or the row was not there."""
+        entry = self.snapshot_at_version(version, branch).tables.get(table_key)
+        if entry is None:
+            return None
+        ref = TableRef(self._ctx.root, entry.location, entry.table_branch)
+        rows = json_rows(open_table(ref, entry.table_version, table_key).find([id]))
+        return rows[0] if rows else None
+
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        snapshot: str | None = None,
+        timeout_ms: int | None = None,
+        exact: bool = False,
+        analyze: bool = False,
+    ) -> QueryResult:
+        """Run a read query over the newest commit of a branch, or over the snapshot a commit id or `NAME~n` names."""
+        view, target = self.view_of(branch, snapshot)
+        call = ReadCall(source, name, params, None, timeout_ms, exact, analyze)
+        return self._reader.query(view, self._ctx.manifest.remembered(None).incarnation, target, call)
+
+    def explain(
+        self, source: str, *, name: str | None = None, branch: str | None = None, snapshot: str | None = None
+    ) -> str:
+        """How a query would be answered, with the rows each step is expected to give; nothing is run."""
+        return self._reader.explain(self.view_of(branch, snapshot)[0], ReadCall(source, name))
+
+    def view_of(self, branch: str | None = None, snapshot: str | None = None) -> tuple[View, dict[str, str]]:
+        """What a reader named, fixed, and its name for the answer; the catalog is today's in either case."""
+        if snapshot is None:
+            return self.view(branch), {"branch": branch_label(self._on(branch))}
+        if branch is not None:
+            raise BadRequest("a branch and a snapshot were both named", "Name one of them.")
+        found = self.snapshot_of(snapshot)
+        return replace(self.view(), snapshot=found), {"snapshot": found.graph_commit_id or snapshot}
+
+    def sql(
+        self, text: str, *, branch: str | None = None, snapshot: str | None = None, timeout_ms: int | None = None
+    ) -> QueryResult:
+        """Run one SELECT over the views `node_<T>` and `edge_<E>` of a branch, or of the snapshot that is named."""
+        return run_sql(Sql(text, *self.view_of(branch, snapshot), self.settings, timeout_ms))
+
+    def export(
+        self, types: Sequence[str] = (), *, branch: str | None = None, snapshot: Snapshot | None = None
+    ) -> Iterator[bytes]:
+        """The branch or a snapshot as NDJSON in pieces, by table key and id; `types` chooses, none means all."""
+        view = self.view(branch)
+        return export(view if snapshot is None else replace(view, snapshot=snapshot), types, self.settings)
+
+    def _on(self, branch: str | None) -> str | None:
+        name = self._branch if branch is None else branch_name(branch)
+        refuse_internal(name)
+        return name
