@@ -25,7 +25,7 @@ from omnigraph.cli.targets import AsOfOption, AtOption, SnapshotOption, TargetOp
 
 _EXAMPLES = (
     "omnigraph query -s ./library -e 'query all() { match { $p: Person } return { $p.name } }'",
-    'omnigraph query by_name --query people.gq --params \'{"name": "ana"}\' --store ./library --format jsonl',
+    'omnigraph query by_name --query people.gq --params \'{"n": "ana"}\' --store ./library --format jsonl',
     "omnigraph query by_name --query people.gq --params-file ana.json -s ./library --at main~1 --explain",
 )
 
