@@ -15,6 +15,7 @@ from records_scene import CATALOG, decode
 from omnigraph.base.errors import BadRequest
 from omnigraph.catalog.catalog import NodeType, TableType
 from omnigraph.catalog.types import INTEGER_RANGES, PropertyType, ScalarType, arrow_type
+from omnigraph.records.blobs import external_uri
 from omnigraph.records.encode import export_lines, json_rows
 from omnigraph.records.times import FIRST_DAY, FIRST_MS, LAST_DAY, LAST_MS
 
@@ -38,7 +39,7 @@ SCALARS: dict[ScalarType, st.SearchStrategy[Any]] = {
     ScalarType.F64: st.floats(allow_nan=False, allow_infinity=False),
     ScalarType.DATE: between(-(2**31), 2**31 - 1, FIRST_DAY, LAST_DAY),
     ScalarType.DATETIME: between(-(2**63), 2**63 - 1, FIRST_MS, LAST_MS, -62_104_060_800_000),
-    ScalarType.BLOB: st.binary(),
+    ScalarType.BLOB: st.binary().filter(lambda content: external_uri(content) is None),
 }
 STORED_AS = {ScalarType.DATE: pa.int32(), ScalarType.DATETIME: pa.int64()}
 
