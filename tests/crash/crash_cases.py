@@ -16,7 +16,7 @@ from crash_world import EFFECTS, TABLES, Effect
 
 from omnigraph.base.failpoints import WINDOWS
 
-SAMPLE_SIZE = 60
+SAMPLE_SIZE = 25
 SAMPLE_SIZE_ON_S3 = 4
 RECOVERY_POINTS = (
     "recovery.pre_phase_a",
