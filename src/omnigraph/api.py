@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,9 @@ from omnigraph.base.errors import (
     TypeCheckError,
     Unavailable,
 )
+from omnigraph.engine.read.engines import choose_engine as choose_query_engine
+from omnigraph.engine.read.query import ReadCall
+from omnigraph.engine.read.result import QueryResult
 from omnigraph.engine.write.changes import (
     Append,
     BuildIndexes,
@@ -84,6 +87,27 @@ class Graph(handle.Graph):
 
         return load_files(self, names, mode=mode, tell_tasks=tell_tasks, **options)
 
+    def query(
+        self, source: str, params: Mapping[str, Any] | None = None, *, engine: str = "auto", **options: Any
+    ) -> QueryResult:
+        """Run a read query over the newest commit of a branch, or over the snapshot a commit id or `NAME~n` names.
+
+        `engine`: `embedded` answers in this process, `spark` on executors; `auto` takes Spark where a master is
+        configured and the types asked about do not fit the memory a query may take. `options` are those of
+        `omnigraph.graph.Graph.query`; both engines give the same rows.
+        """
+        configured = self.settings.spark_master is not None or self.settings.spark_remote is not None
+        if engine == "embedded" or (engine == "auto" and not configured):
+            return super().query(source, params, **options)
+        if self._query_engine(engine, source, options) == "embedded":
+            return super().query(source, params, **options)
+        return self.spark.answer(source, params, **options)
+
+    def _query_engine(self, engine: str, source: str, options: Mapping[str, Any]) -> str:
+        view, _ = self.view_of(options.get("branch"), options.get("snapshot"))
+        compiled = self.reader.compiled(view.catalog, ReadCall(source, options.get("name")))
+        return choose_query_engine(engine, view, compiled.columns, self.settings)
+
     def load_engine(self, files: Sequence[str], engine: str = "auto") -> str:
         """Which engine a load of these inputs takes: `embedded` or `spark`."""
         size = stored_bytes(find_sources(files, handle.s3_access(self.settings)))
@@ -119,6 +143,7 @@ __all__ = [
     "ParseError",
     "PolicyDenied",
     "PreconditionFailed",
+    "QueryResult",
     "Reclaimed",
     "RecoveryRequired",
     "RowLevelCasContention",

@@ -93,6 +93,10 @@ class Reads:
         call = ReadCall(source, name, params, None, timeout_ms, exact, analyze)
         return self._reader.query(view, self._ctx.manifest.remembered(None).incarnation, target, call)
 
+    @property
+    def reader(self) -> Reader:
+        return self._reader
+
     def explain(
         self, source: str, *, name: str | None = None, branch: str | None = None, snapshot: str | None = None
     ) -> str:

@@ -11,6 +11,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.engine.read.limits import ReadLimits
+from omnigraph.engine.read.query import ReadCall
+from omnigraph.engine.read.result import QueryResult
+from omnigraph.engine.view import View
 from omnigraph.engine.write.frames import table_type
 from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError
 from omnigraph.graph import Graph
@@ -19,6 +23,7 @@ from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.inputs import FrameInput
 from omnigraph.pipeline.load import load_inputs
 from omnigraph.pipeline.options import GraphOptions, store_options
+from omnigraph.pipeline.query.run import fitted, query_frame
 from omnigraph.pipeline.read_plan import READ_OPTIONS, plan_frame
 from omnigraph.pipeline.session import spark_session
 from omnigraph.records.blobs import EXTERNAL_MARKER
@@ -104,6 +109,62 @@ class SparkGraph:
             text = f"WITH {named} (\n{_literal_braces(query)}\n)"
         with spark_failures("the query"):
             return self.session.sql(text, args=None if args is None else dict(args), **frames)
+
+    def query(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        snapshot: str | None = None,
+    ) -> DataFrame:
+        """The answer of a read query as a frame: the rows `Graph.query` gives, computed by Spark."""
+        view, _ = self._graph.view_of(branch, snapshot)
+        return self.query_frame(view, ReadCall(source, name, params))
+
+    def answer(
+        self,
+        source: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        snapshot: str | None = None,
+        timeout_ms: int | None = None,
+        exact: bool = False,
+        analyze: bool = False,
+    ) -> QueryResult:
+        """The same as a result in memory. Vectors are always compared exactly."""
+        if timeout_ms or analyze:
+            hint = "Use the embedded engine for them; on Spark, look at the plan with explain()."
+            raise BadRequest("a timeout and --analyze are not for queries on Spark", hint)
+        view, target = self._graph.view_of(branch, snapshot)
+        call = ReadCall(source, name, params)
+        compiled = self._graph.reader.compiled(view.catalog, call)
+        limits = ReadLimits.of(self._graph.settings)
+        frame = self.query_frame(view, call)
+        with spark_failures(f"query '{compiled.query.name}'"):
+            found = (frame.limit(limits.result_rows + 1) if limits.result_rows else frame).toArrow()
+        if limits.result_rows and found.num_rows > limits.result_rows:
+            raise limits.too_many_rows()
+        return QueryResult(
+            fitted(found, compiled.plan),
+            [column.type for column in compiled.query.columns],
+            query_name=compiled.query.name,
+            target=target,
+            graph_commit_id=view.snapshot.graph_commit_id,
+        )
+
+    def query_frame(self, view: View, call: ReadCall) -> DataFrame:
+        reader = self._graph.reader
+        compiled = reader.compiled(view.catalog, call)
+
+        def read(table_key: str, columns: Sequence[str]) -> DataFrame:
+            return self._frame(table_key, view.snapshot, columns, None)
+
+        with spark_failures(f"query '{compiled.query.name}'"), reader.embedding() as embed:
+            return query_frame(self.session, read, view, compiled, reader.values(compiled, call), embed)
 
     def load(
         self,

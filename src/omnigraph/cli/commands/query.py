@@ -21,6 +21,7 @@ from omnigraph.cli.commands.mutate import (
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import ALL_FORMATS
 from omnigraph.cli.sources import read_source
+from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 from omnigraph.cli.targets import AsOfOption, AtOption, SnapshotOption, TargetOptions
 
 _EXAMPLES = (
@@ -49,8 +50,14 @@ def _query(
     analyze: AnalyzeOption = False,
     exact: Annotated[bool, typer.Option("--exact", help="Compare every vector; use no vector index.")] = False,
     timeout: TimeoutOption = None,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="One process, or Spark; auto takes Spark for what memory does not hold.")
+    ] = Engine.auto,
+    master: MasterOption = None,
+    spark_conf: ConfOption = None,
 ) -> None:
     """Answer a read query from a branch or an older commit."""
+    take_spark_options(run, master, spark_conf)
     targets = TargetOptions(branch, snapshot, at, as_of)
     limit = timeout_ms(timeout, explain, analyze)
     path, source = _source(run, name, query, text)
@@ -62,7 +69,15 @@ def _query(
             put_explained(run, graph.explain(source, name=name, branch=on, snapshot=pinned))
             return
         result = graph.query(
-            source, given, name=name, branch=on, snapshot=pinned, timeout_ms=limit, exact=exact, analyze=analyze
+            source,
+            given,
+            name=name,
+            branch=on,
+            snapshot=pinned,
+            timeout_ms=limit,
+            exact=exact,
+            analyze=analyze,
+            engine=engine.value,
         )
     except SourceError as error:
         error.file = error.file or path

@@ -26,7 +26,7 @@ from omnigraph.engine.read.walk import Pairs, distinct, one_hop, walk
 from omnigraph.lang.gq.ast import Function
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Connect, Cross, Expand, Filter, Given, Scan, Step, Test, Without
-from omnigraph.plan.typed import Direction, EntityId, PropertyValue, TextSearch
+from omnigraph.plan.typed import Direction, EntityId, Parameter, PropertyValue, TextSearch
 
 _PAIR_BYTES = 48
 _FUNCTIONS: dict[Function, Literal["search", "match_text", "fuzzy"]] = {
@@ -103,8 +103,8 @@ class Executor:
             TextQuery(function, search.field.name, str(wanted), MAX_EDITS if edits is None else edits), texts
         )
 
-    def _number(self, value: object) -> int:
-        found = self.values.of(value) if not isinstance(value, int) else value  # type: ignore[arg-type]
+    def _number(self, value: int | Parameter) -> int:
+        found = self.values.of(value) if isinstance(value, Parameter) else value
         assert isinstance(found, int)
         return found
 

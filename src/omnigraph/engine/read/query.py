@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -107,26 +108,36 @@ class Reader:
                 self._compiled.popitem(last=False)
         return made
 
+    def values(self, compiled: Compiled, call: ReadCall) -> Values:
+        """What the operands of this run stand for; the moment is fixed here."""
+        return Values(bind_parameters(compiled.query.params, call.params), now_us() // 1000)
+
+    @contextmanager
+    def embedding(self) -> Iterator[LateEmbedder]:
+        """Texts to vectors for one run."""
+        embedder = LateEmbedder(self._settings)
+        try:
+            yield embedder
+        finally:
+            embedder.close()
+
     def _table(self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None) -> pa.Table:
         settings = self._settings
-        values = Values(bind_parameters(compiled.query.params, call.params), now_us() // 1000)
+        values = self.values(compiled, call)
         limits = ReadLimits.of(settings, call.timeout_ms)
         allowance = Allowance(limits)
         tables = Tables(view, f"{self._graph}#{identity}", self.hot, settings, compiled.columns)
         executor = Executor(tables, values, allowance, trace)
-        embed = _LateEmbedder(settings)
         exact = call.exact or settings.search_vector_mode == "exact"
-        try:
+        with self.embedding() as embed:
             rows = executor.rows(compiled.plan.step)
             found = Output(compiled.plan, executor, Scores(executor, embed, exact)).of(rows)
-        finally:
-            embed.close()
         if limits.result_rows and found.num_rows > limits.result_rows:
             raise limits.too_many_rows()
         return found
 
 
-class _LateEmbedder:
+class LateEmbedder:
     """Reaches for the provider when the first text has to be embedded."""
 
     def __init__(self, settings: Settings) -> None:

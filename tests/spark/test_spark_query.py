@@ -1,0 +1,99 @@
+"""A query on Spark gives the rows that were worked out by hand, as the one in memory does."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import omnigraph as og
+from omnigraph.engine.read import query as reading
+from omnigraph.plan.check import compile_query
+from omnigraph.plan.typed import ReadQuery
+from read import case_search
+from read.agree import disagreement, misfit
+from read.case_scenes import Rows
+from read.cases import Case, all_cases
+from read.graphs import CATALOG, SCHEMA, graphs
+from read.queries import AskedQuery, queries
+from read.row_lines import write_lines
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+NOW_MS = 1_700_000_000_000
+CASES = [case for case in (*all_cases(), *case_search.CASES) if case.scene.loadable]
+# Each sixth, so that every family of cases is there; all of them in the long ring.
+RING = [pytest.param(case, id=str(case), marks=() if n % 6 == 0 else pytest.mark.full) for n, case in enumerate(CASES)]
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> dict[str, og.Graph]:
+    folder: Path = tmp_path_factory.mktemp("scenes")
+    made = {}
+    for scene in {case.scene.name: case.scene for case in CASES}.values():
+        graph = og.Graph.init(str(folder / scene.name), scene.schema)
+        graph.load(write_lines(folder / f"{scene.name}.jsonl", scene.rows), mode="append", engine="embedded")
+        made[scene.name] = graph
+    return made
+
+
+@pytest.mark.parametrize("case", RING)
+def test_a_query_on_spark_gives_the_expected_rows(case: Case, places: dict[str, og.Graph]) -> None:
+    found = places[case.scene.name].query(case.source, case.params, engine="spark").to_json()["rows"]
+
+    assert misfit(case.query, case.expected, found) is None
+
+
+def check_random(tables: Rows, asked: list[AskedQuery]) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reading, "now_us", lambda: NOW_MS * 1000)
+        graph = og.Graph.init(f"{folder}/graph", SCHEMA)
+        file = write_lines(Path(folder) / "rows.jsonl", tables)
+        if file.stat().st_size:
+            graph.load(file, mode="append", engine="embedded", index=False)
+        for one in asked:
+            checked = compile_query(CATALOG, one.source)
+            assert isinstance(checked, ReadQuery)
+            found = graph.query(one.source, one.params, engine="spark").to_json()["rows"]
+            wrong = disagreement(checked, tables, found, one.params, NOW_MS)
+            assert wrong is None, f"{wrong}\n{one.source}\n{one.params}"
+
+
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+
+
+@settings(max_examples=3, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate])
+@given(graphs(), st.lists(queries(), min_size=3, max_size=5))
+def test_random_queries_on_spark_give_what_the_naive_evaluator_gives(
+    spark: Any, tables: Rows, asked: list[AskedQuery]
+) -> None:
+    check_random(tables, asked)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+@settings(max_examples=40, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate])
+@given(graphs(), st.lists(queries(), min_size=5, max_size=12))
+def test_random_queries_on_spark_give_what_the_naive_evaluator_gives_at_length(
+    spark: Any, tables: Rows, asked: list[AskedQuery]
+) -> None:
+    check_random(tables, asked)
+
+
+def test_an_answer_on_spark_is_a_frame_of_one_snapshot(places: dict[str, og.Graph]) -> None:
+    graph = places["spec"]
+    source = "query q() { match { $p: Person } return { $p.name as name, $p.age as age } order { name } }"
+    frame = graph.spark.query(source)
+
+    assert [field.simpleString() for field in frame.schema] == ["name:string", "age:int"]
+    assert [tuple(row) for row in frame.collect()] == [("ana", 31), ("bo", None)]
+
+
+def test_what_spark_does_not_know_is_refused_by_name(places: dict[str, og.Graph]) -> None:
+    with pytest.raises(og.BadRequest, match="unknown engine 'sparkle'"):
+        places["spec"].query("query q() { match { $p: Person } return { $p.name } }", engine="sparkle")
+    with pytest.raises(og.BadRequest, match="a timeout"):
+        places["spec"].query("query q() { match { $p: Person } return { $p.name } }", engine="spark", timeout_ms=5)
