@@ -169,6 +169,7 @@ def read(place: Path, rows: int) -> None:
     pq.write_table(people(0, rows), source, row_group_size=100_000)
     spark, graph = start(), fresh(place)
     graph.spark.load({"Person": spark.read.parquet(source)}, mode="append", index=False)
+    columns = pq.read_schema(source).names
 
     def drain(frame: DataFrame) -> None:
         frame.write.format("noop").mode("overwrite").save()
@@ -176,7 +177,7 @@ def read(place: Path, rows: int) -> None:
     mine, base = [], []
     for turn in range(TURNS + 1):
         parquet = timed(lambda: drain(spark.read.parquet(source)))
-        own = timed(lambda: drain(graph.spark.nodes("Person").drop("id")))
+        own = timed(lambda: drain(graph.spark.nodes("Person", columns=columns)))
         if turn:
             base.append(parquet)
             mine.append(own)

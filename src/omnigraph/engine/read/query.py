@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.base.clock import now_us
-from omnigraph.base.errors import BadRequest
+from omnigraph.base.errors import BadRequest, Unavailable
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.embeddings.embedder import Embedder, embedder_of
 from omnigraph.embeddings.vectors import Vector
@@ -36,6 +36,7 @@ from omnigraph.plan.rules import planned
 from omnigraph.plan.steps import Plan
 from omnigraph.plan.typed import ReadQuery
 from omnigraph.settings import Settings
+from omnigraph.storage.failures import Unreadable
 
 _COMPILED_MAX = 256
 
@@ -129,9 +130,14 @@ class Reader:
         tables = Tables(view, f"{self._graph}#{identity}", self.hot, settings, compiled.columns)
         executor = Executor(tables, values, allowance, trace)
         exact = call.exact or settings.search_vector_mode == "exact"
-        with self.embedding() as embed:
-            rows = executor.rows(compiled.plan.step)
-            found = Output(compiled.plan, executor, Scores(executor, embed, exact)).of(rows)
+        try:
+            with self.embedding() as embed:
+                rows = executor.rows(compiled.plan.step)
+                found = Output(compiled.plan, executor, Scores(executor, embed, exact)).of(rows)
+        except (Unavailable, Unreadable):
+            # Files of a version go with it; a table that was opened before does not notice by itself.
+            tables.refuse_reclaimed()
+            raise
         if limits.result_rows and found.num_rows > limits.result_rows:
             raise limits.too_many_rows()
         return found

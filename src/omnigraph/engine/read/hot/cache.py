@@ -27,6 +27,7 @@ _OVERLAY_SHARE = 64
 # What one look-up in the store costs, in rows that could be read into memory meanwhile.
 _LOOKUP_ROWS = 10_000
 _NODE_BYTES, _EDGE_BYTES = 48, 20
+_OPENED_MAX = 64
 Image = TypeVar("Image", NodeImage, EdgeImage)
 
 
@@ -88,6 +89,7 @@ class HotTables:
         self._edges: _Kept[EdgeImage] = _Kept(csr_bytes)
         self._dictionaries: WeakValueDictionary[tuple[str, str], Dictionary] = WeakValueDictionary()
         self._spent: dict[tuple[str, str], int] = {}
+        self._opened: OrderedDict[State, Table] = OrderedDict()
 
     def nodes(self, state: State, open_table: Callable[[], Table], rows: int, *, load: bool) -> NodeImage | None:
         """The nodes of a state; None where they are not in memory and are not to be, or cannot be, loaded."""
@@ -126,6 +128,17 @@ class HotTables:
             if found is not None:
                 self._edges.put(state, found)
             return found
+
+    def table(self, state: State, open_table: Callable[[], Table]) -> Table:
+        """The table at a state; opening one takes longer than many a query."""
+        found = self._opened.get(state)
+        if found is None:
+            found = open_table()
+            with self._lock:
+                self._opened[state] = found
+                while len(self._opened) > _OPENED_MAX:
+                    self._opened.popitem(last=False)
+        return found
 
     def has_edges(self, state: State) -> bool:
         """Whether following these edges in memory needs no more than a small advance."""
