@@ -60,7 +60,7 @@ def check_all(tables: Rows, asked: Sequence[AskedQuery], index: bool = True) -> 
                 compare(graph, tables, one, mode)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=25, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate])
 @given(graphs(), st.lists(queries(), min_size=4, max_size=10), st.booleans())
 def test_every_way_of_finding_rows_gives_what_the_naive_evaluator_gives(
     tables: Rows, asked: list[AskedQuery], index: bool
@@ -70,7 +70,7 @@ def test_every_way_of_finding_rows_gives_what_the_naive_evaluator_gives(
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
-@settings(max_examples=400, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=400, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate])
 @given(graphs(), st.lists(queries(), min_size=10, max_size=25), st.booleans())
 def test_every_way_of_finding_rows_gives_what_the_naive_evaluator_gives_at_length(
     tables: Rows, asked: list[AskedQuery], index: bool
@@ -78,7 +78,7 @@ def test_every_way_of_finding_rows_gives_what_the_naive_evaluator_gives_at_lengt
     check_all(tables, asked, index)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=10, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate])
 @given(graphs(), st.lists(queries(), min_size=4, max_size=10))
 def test_a_plan_without_rules_gives_the_same_rows(tables: Rows, asked: list[AskedQuery]) -> None:
     with pytest.MonkeyPatch.context() as patch, loaded(tables) as uri:

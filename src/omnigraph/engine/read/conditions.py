@@ -68,10 +68,11 @@ def _mask(test: Test, column: ColumnOf, count: int, values: Values) -> npt.NDArr
     if isinstance(left, Operand) and isinstance(right, Operand):
         return np.full(count, _of_operands(test, values))
     if isinstance(left, Operand):
-        if comparator in (Comparator.STARTS_WITH, Comparator.SUBSTRING, Comparator.MEMBER):
-            assert not isinstance(right, Operand)
-            return _by_row(comparator, [values.of(left)] * count, column(right).to_pylist())
         assert not isinstance(right, Operand)
+        if comparator is Comparator.MEMBER:
+            return _among(values.of(left), column(right), right.type)
+        if comparator in (Comparator.STARTS_WITH, Comparator.SUBSTRING):
+            return _by_row(comparator, [values.of(left)] * count, column(right).to_pylist())
         return _true(with_operand(column(right), right.type, _MIRRORED.get(comparator, comparator), values.of(left)))
     if isinstance(right, Operand):
         return _true(with_operand(column(left), left.type, comparator, values.of(right)))
@@ -111,6 +112,13 @@ def _member(column: pa.ListArray, type_: PropertyType, value: Stored) -> pa.Arra
     found = np.zeros(len(column), bool)
     found[owners[_true(items)]] = True
     return pa.array(found)
+
+
+def _among(items: Stored, column: pa.Array, type_: PropertyType) -> npt.NDArray[np.bool_]:
+    """Which values of a column are one of the items."""
+    assert items is None or isinstance(items, tuple)
+    masks = (_true(with_operand(column, type_, Comparator.EQ, item)) for item in items or ())
+    return reduce(np.logical_or, masks, np.zeros(len(column), bool))
 
 
 def _never(count: int) -> pa.Array:
