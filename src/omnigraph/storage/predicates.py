@@ -12,6 +12,7 @@ from omnigraph.base.errors import BadRequest
 
 # Beyond this many ids a scan of the id column beats a filter that names them.
 LOOKUP_BY_FILTER_MAX = 1000
+_SMALLEST_I64 = -(1 << 63)
 
 
 def sql_string(value: str) -> str:
@@ -51,7 +52,8 @@ def literal(value: Any) -> str | None:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(value)
+        # Lance reads the sign apart, and the digits of the smallest integer alone are beyond the largest.
+        return str(value) if value > _SMALLEST_I64 else None
     if isinstance(value, float):
         # repr has every digit, so a 32-bit column finds its own value whichever side is widened.
         # The two zeros are equal everywhere but in an index.
