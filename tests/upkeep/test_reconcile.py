@@ -21,7 +21,7 @@ from omnigraph.engine.upkeep.cleanup import cleanup
 from omnigraph.manifest import layout
 from omnigraph.storage.ledger import create_now
 from omnigraph.storage.refs import delete_branch, fork_branch_from_state, list_branches, read_branch
-from omnigraph.storage.tables import newest_number
+from omnigraph.storage.tables import newest_number, open_table
 
 LEFT = layout.table_location("node", "Left")
 RIGHT = layout.table_location("node", "Right")
@@ -40,7 +40,7 @@ def read_everything(graph: og.Graph) -> dict[str, list[str]]:
         for commit in graph.list_commits(branch):
             snapshot = graph.snapshot_of(commit.graph_commit_id)
             for key, entry in snapshot.tables.items():
-                table = og.graph.open_table(graph.context.ref(entry.location, entry.table_branch), entry.table_version)
+                table = open_table(graph.context.ref(entry.location, entry.table_branch), entry.table_version)
                 found[f"{branch} {commit.graph_commit_id} {key}"] = sorted(table.read(["id"])["id"].to_pylist())
     return found
 
@@ -102,7 +102,7 @@ def test_indexes_of_every_kind_deletions_and_blobs_stay_and_lance_agrees_on_the_
     lost = [f"{location}/{name}" for name in ("data/lost.lance", "_indices/abc/x.lance", "_deletions/0-1-2.arrow")]
     for key in lost:
         graph.context.objects.put(key, b"x")
-    dataset = og.graph.open_table(graph.context.ref(location, None), None).dataset
+    dataset = open_table(graph.context.ref(location, None), None).dataset
     told = dataset.explain_cleanup_old_versions(
         older_than=timedelta(days=9_999), delete_unverified=True, include_files=True
     )
@@ -113,7 +113,7 @@ def test_indexes_of_every_kind_deletions_and_blobs_stay_and_lance_agrees_on_the_
     sweep(home)
     assert {n for n in files - set(place.listing(home.uri)) if not n.startswith("_graph_commit")} == set(lost)
     assert sorted(home.open().export()) == before
-    assert og.graph.open_table(graph.context.ref(location, None), None).find(["d11"]).num_rows == 1
+    assert open_table(graph.context.ref(location, None), None).find(["d11"]).num_rows == 1
 
 
 def test_a_preview_names_the_same_and_touches_nothing(place: Place, home: Home) -> None:
@@ -226,7 +226,7 @@ def test_a_fork_that_lance_refuses_to_delete_is_kept_with_its_reason(place: Plac
     graph = home.open()
     graph.branch_create("gone")
     graph.write(both("a"), branch="gone")
-    main = og.graph.open_table(graph.context.ref(LEFT, None), None).dataset
+    main = open_table(graph.context.ref(LEFT, None), None).dataset
     main.tags.create("mark", ("gone", newest_number(graph.context.ref(LEFT, "gone"))))
     die(delete_and_die, home, "branch_delete.post_manifest", "gone")
     done = sweep(home)
@@ -327,7 +327,7 @@ def test_cleanup_refuses_while_a_sidecar_is_pending(place: Place, home: Home) ->
 
 def test_cleanup_refuses_drift_on_main(place: Place, home: Home) -> None:
     graph = home.open()
-    og.graph.open_table(graph.context.ref(LEFT, None), None).dataset.delete("id = 'first'")
+    open_table(graph.context.ref(LEFT, None), None).dataset.delete("id = 'first'")
     with pytest.raises(Drift):
         cleanup(graph.context, 1_000, None, True, NOW)
 
