@@ -34,6 +34,19 @@ _SMALLER = frozenset({Comparator.LT, Comparator.LE, Comparator.NE})
 _LARGER = frozenset({Comparator.GT, Comparator.GE, Comparator.NE})
 
 
+_MIRRORED = {
+    Comparator.LT: Comparator.GT,
+    Comparator.GT: Comparator.LT,
+    Comparator.LE: Comparator.GE,
+    Comparator.GE: Comparator.LE,
+}
+
+
+def mirrored(comparator: Comparator) -> Comparator:
+    """The comparator that says the same with its sides changed."""
+    return _MIRRORED.get(comparator, comparator)
+
+
 def normal(type_: PropertyType, comparator: Comparator, value: Stored) -> Normal | Always:
     """The comparison in its plain form; with NULL nothing is true."""
     if value is None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.catalog.types import FLOATS, PropertyType, arrow_type
-from omnigraph.plan.compare import Always, normal
+from omnigraph.plan.compare import Always, mirrored, normal
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Test
 from omnigraph.plan.typed import (
@@ -38,12 +38,6 @@ _COMPARE: dict[Comparator, Any] = {
     Comparator.LE: pc.less_equal,
     Comparator.GT: pc.greater,
     Comparator.GE: pc.greater_equal,
-}
-_MIRRORED = {
-    Comparator.LT: Comparator.GT,
-    Comparator.GT: Comparator.LT,
-    Comparator.LE: Comparator.GE,
-    Comparator.GE: Comparator.LE,
 }
 _BY_SIGN: dict[Comparator, Callable[[npt.NDArray[np.int8]], npt.NDArray[np.bool_]]] = {
     Comparator.EQ: lambda sign: sign == 0,
@@ -73,7 +67,7 @@ def _mask(test: Test, column: ColumnOf, count: int, values: Values) -> npt.NDArr
             return _among(values.of(left), column(right), right.type)
         if comparator in (Comparator.STARTS_WITH, Comparator.SUBSTRING):
             return _by_row(comparator, [values.of(left)] * count, column(right).to_pylist())
-        return _true(with_operand(column(right), right.type, _MIRRORED.get(comparator, comparator), values.of(left)))
+        return _true(with_operand(column(right), right.type, mirrored(comparator), values.of(left)))
     if isinstance(right, Operand):
         return _true(with_operand(column(left), left.type, comparator, values.of(right)))
     return _of_columns(comparator, column(left), left.type, column(right), right.type)

@@ -7,19 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from omnigraph.catalog.types import FLOATS, arrow_type
-from omnigraph.plan.compare import Always, normal
+from omnigraph.plan.compare import Always, mirrored, normal
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Test
 from omnigraph.plan.typed import Comparator, Comparison, Operand, PropertyValue
 from omnigraph.storage.predicates import compared
 
 _PLAIN = (Comparator.EQ, Comparator.NE, Comparator.LT, Comparator.LE, Comparator.GT, Comparator.GE)
-_MIRRORED = {
-    Comparator.LT: Comparator.GT,
-    Comparator.GT: Comparator.LT,
-    Comparator.LE: Comparator.GE,
-    Comparator.GE: Comparator.LE,
-}
 
 
 def filter_text(tests: Sequence[Test], values: Values) -> str | None:
@@ -31,7 +25,7 @@ def filter_text(tests: Sequence[Test], values: Values) -> str | None:
 def _text(test: Comparison, values: Values) -> str | None:
     left, right, comparator = test.left, test.right, test.comparator
     if isinstance(left, Operand) and isinstance(right, PropertyValue):
-        left, right, comparator = right, left, _MIRRORED.get(comparator, comparator)
+        left, right, comparator = right, left, mirrored(comparator)
     if not isinstance(left, PropertyValue) or not isinstance(right, Operand) or comparator not in _PLAIN:
         return None
     rule = normal(left.type, comparator, values.of(right))

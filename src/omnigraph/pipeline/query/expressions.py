@@ -9,7 +9,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from omnigraph.catalog.types import FLOATS, PropertyType, ScalarType
-from omnigraph.plan.compare import Always, normal
+from omnigraph.plan.compare import Always, mirrored, normal
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Test
 from omnigraph.plan.typed import Comparator, EntityId, Operand, PropertyValue, TextSearch
@@ -30,12 +30,6 @@ _TYPES = {
     ScalarType.DATE: "date",
     ScalarType.DATETIME: "timestamp",
 }
-_MIRRORED = {
-    Comparator.LT: Comparator.GT,
-    Comparator.GT: Comparator.LT,
-    Comparator.LE: Comparator.GE,
-    Comparator.GE: Comparator.LE,
-}
 _TEXTUAL = (Comparator.STARTS_WITH, Comparator.SUBSTRING, Comparator.MEMBER)
 _LONG_END = float(1 << 63)
 _ULONG_END = float(1 << 64)
@@ -54,7 +48,7 @@ def condition(test: Test, column: ColumnOf, values: Values) -> Column:
         assert not isinstance(right, Operand)
         if comparator in _TEXTUAL:
             return _compared(literal_of(left, values), left.type, comparator, column(right), right.type)
-        return with_value(column(right), right.type, _MIRRORED.get(comparator, comparator), values.of(left))
+        return with_value(column(right), right.type, mirrored(comparator), values.of(left))
     if isinstance(right, Operand):
         return with_value(column(left), left.type, comparator, values.of(right))
     return _compared(column(left), left.type, comparator, column(right), right.type)
@@ -131,7 +125,7 @@ def _compared(
     if one_type.is_numeric and other_type.is_numeric and one_type.is_integer != other_type.is_integer:
         if one_type.is_integer:
             return _beside_double(one, one_type, comparator, other.cast("double"))
-        return _beside_double(other, other_type, _MIRRORED.get(comparator, comparator), one.cast("double"))
+        return _beside_double(other, other_type, mirrored(comparator), one.cast("double"))
     floats = one_type.scalar in FLOATS
     if floats:
         one, other = one.cast("double"), other.cast("double")
