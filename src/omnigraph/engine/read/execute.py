@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,20 +19,15 @@ from omnigraph.engine.read.hot.nodes import NodeImage
 from omnigraph.engine.read.local import LocalNodes
 from omnigraph.engine.read.predicates import filter_text
 from omnigraph.engine.read.rows import Bound, Entities, Mask, Rows
-from omnigraph.engine.read.search.text import MAX_EDITS, TextQuery, matches
+from omnigraph.engine.read.search.asked import asked
+from omnigraph.engine.read.search.text import matches
 from omnigraph.engine.read.tables import Edges, HotEdges, Nodes, Tables
 from omnigraph.engine.read.walk import Pairs, distinct, one_hop, walk
-from omnigraph.lang.gq.ast import Function
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Connect, Cross, Expand, Filter, Given, Scan, Step, Test, Without
-from omnigraph.plan.typed import Direction, EntityId, Parameter, PropertyValue, TextSearch
+from omnigraph.plan.typed import Direction, EntityId, PropertyValue, TextSearch
 
 _PAIR_BYTES = 48
-_FUNCTIONS: dict[Function, Literal["search", "match_text", "fuzzy"]] = {
-    Function.SEARCH: "search",
-    Function.MATCH_TEXT: "match_text",
-    Function.FUZZY: "fuzzy",
-}
 _SIDES = {Direction.OUT: (True,), Direction.IN: (False,), Direction.BOTH: (True, False)}
 
 
@@ -94,19 +88,8 @@ class Executor:
 
     def matching(self, search: TextSearch, texts: pa.Array) -> pa.Array:
         """Which texts match."""
-        wanted = self.values.of(search.query)
-        edits = MAX_EDITS if search.max_edits is None else self._number(search.max_edits)
-        if wanted is None:
-            return pa.array(np.zeros(len(texts), bool))
-        function = _FUNCTIONS[search.function]
-        return matches(
-            TextQuery(function, search.field.name, str(wanted), MAX_EDITS if edits is None else edits), texts
-        )
-
-    def _number(self, value: int | Parameter) -> int:
-        found = self.values.of(value) if isinstance(value, Parameter) else value
-        assert isinstance(found, int)
-        return found
+        query = asked(search, self.values)
+        return pa.array(np.zeros(len(texts), bool)) if query is None else matches(query, texts)
 
     def _scan(self, step: Scan) -> Rows:
         if step.id is not None:

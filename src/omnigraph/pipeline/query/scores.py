@@ -11,20 +11,15 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
 from omnigraph.base.errors import BadRequest
-from omnigraph.engine.read.search.text import MAX_EDITS, TextQuery, bm25_scores, matching_rows
+from omnigraph.engine.read.search.asked import asked
+from omnigraph.engine.read.search.text import bm25_scores, matching_rows
 from omnigraph.engine.view import View
-from omnigraph.lang.gq.ast import Function
 from omnigraph.pipeline.query.frames import Names
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Plan
-from omnigraph.plan.typed import Bm25, Nearest, Parameter, PropertyValue, Ranking, Rrf, TextSearch
+from omnigraph.plan.typed import Bm25, Nearest, PropertyValue, Ranking, Rrf, TextSearch
 
 Embed = Callable[[str, int, str | None], Any]
-_FUNCTIONS: dict[Function, Any] = {
-    Function.SEARCH: "search",
-    Function.MATCH_TEXT: "match_text",
-    Function.FUZZY: "fuzzy",
-}
 
 
 class Found:
@@ -36,19 +31,11 @@ class Found:
         self._values = values
 
     def matched(self, search: TextSearch) -> DataFrame:
-        text = self._values.of(search.query)
-        edits = search.max_edits
-        if isinstance(edits, Parameter):
-            given = self._values.of(edits)
-            assert isinstance(given, int)
-            edits = given
+        query = asked(search, self._values)
         ids = pa.array([], pa.string())
-        if text is not None:
-            asked = TextQuery(
-                _FUNCTIONS[search.function], search.field.name, str(text), MAX_EDITS if edits is None else edits
-            )
+        if query is not None:
             table = self._view.table(search.field.owner.table_key)
-            ids = self._ids(search.field, matching_rows(table, asked))
+            ids = self._ids(search.field, matching_rows(table, query))
         return self._frame({"id": ids})
 
     def relevance(self, ranking: Bm25) -> DataFrame:
