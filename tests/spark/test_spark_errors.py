@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import socket
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from connect_server import spark_environment
+from pyspark import accumulators
 from standalone_cluster import StandaloneCluster
 
 import omnigraph as og
 from omnigraph.base.errors import BadRequest, Unavailable
 from omnigraph.pipeline.masters import addresses, refuse_nonsense, refuse_unreachable
-from omnigraph.pipeline.session import spark_session
+from omnigraph.pipeline.session import quiet_strangers, spark_session
 from omnigraph.settings import Settings
 
 NO_MASTERS = """
@@ -182,6 +186,17 @@ def test_a_load_on_spark_prints_only_its_own_lines_and_a_broken_java_home_is_no_
         "loaded graph on branch main with append: 1 nodes across 1 node types, 0 edges across 0 edge types"
     ]
     assert done.returncode == 0
+
+
+def test_a_stranger_at_the_port_of_the_accumulators_leaves_no_word_on_stderr(capfd):
+    server = accumulators._start_update_server("token", False)
+    quiet_strangers(SimpleNamespace(_accumulatorServer=server))
+    with socket.create_connection(server.server_address, timeout=10) as stranger:
+        stranger.sendall(b"wrong")
+        with suppress(ConnectionResetError):
+            assert stranger.recv(1) == b""
+    server.shutdown()
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.spark

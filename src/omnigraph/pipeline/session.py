@@ -47,6 +47,7 @@ _MEANING = {
 }
 _REASON_CHARS_MAX = 500
 _starting = threading.Lock()
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def _start_classic(settings: SparkSettings) -> SparkSession:
             gateway = _gateway(conf, log)
             context = SparkContext(conf=conf, gateway=gateway)
             context.setLogLevel("ERROR")
+            quiet_strangers(context)
             spark = SparkSession(context)
             _ = spark.range(1).schema  # Spark reads its SQL settings only when a query is looked at.
         except (PySparkException, Py4JError, OSError) as error:
@@ -245,6 +247,18 @@ def _set_environment(values: Mapping[str, str | None]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+def quiet_strangers(context: SparkContext) -> None:
+    """Whoever else connects to the port of pyspark's accumulators is turned away without a traceback on our stderr.
+
+    The JVM of a driver that was killed does: it goes on sending to the port its driver had.
+    """
+
+    def turned_away(_request: object, address: object) -> None:
+        _log.debug("a connection from %s to the port of the accumulators was refused", address, exc_info=True)
+
+    context._accumulatorServer.handle_error = turned_away  # type: ignore[assignment, method-assign]
 
 
 def _quiet_python_loggers() -> None:
