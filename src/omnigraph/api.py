@@ -30,6 +30,8 @@ from omnigraph.base.errors import (
     TypeCheckError,
     Unavailable,
 )
+from omnigraph.engine.merge.conflicts import MergeConflicts
+from omnigraph.engine.merge.result import MergePreview, MergeResult
 from omnigraph.engine.read.engines import choose_engine as choose_query_engine
 from omnigraph.engine.read.query import ReadCall
 from omnigraph.engine.read.result import QueryResult
@@ -90,7 +92,7 @@ class Graph(handle.Graph):
     def query(
         self, source: str, params: Mapping[str, Any] | None = None, *, engine: str = "auto", **options: Any
     ) -> QueryResult:
-        """Run a read query over the newest commit of a branch, or over the snapshot a commit id or `NAME~n` names.
+        """Run a read query over the newest commit of a branch, or over an older one.
 
         `engine`: `embedded` answers in this process, `spark` on executors; `auto` takes Spark where a master is
         configured and the types asked about do not fit the memory a query may take. `options` are those of
@@ -104,7 +106,7 @@ class Graph(handle.Graph):
         return self.spark.answer(source, params, **options)
 
     def _query_engine(self, engine: str, source: str, options: Mapping[str, Any]) -> str:
-        view, _ = self.view_of(options.get("branch"), options.get("snapshot"))
+        view, _ = self.view_of(options.get("branch"), options.get("snapshot"), options.get("as_of"))
         compiled = self.reader.compiled(view.catalog, ReadCall(source, options.get("name")))
         return choose_query_engine(engine, view, compiled.columns, self.settings)
 
@@ -135,6 +137,9 @@ __all__ = [
     "InvalidData",
     "KeyConflict",
     "LimitExceeded",
+    "MergeConflicts",
+    "MergePreview",
+    "MergeResult",
     "NotFound",
     "OmniError",
     "Omnigraph",

@@ -18,10 +18,11 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
 from omnigraph.commit.plan import LOAD, Receipt, Writer
 from omnigraph.commit.protocol import commit_plan
+from omnigraph.commit.tags import remove_tag
 from omnigraph.engine import opening
 from omnigraph.engine.operations import OperationOutcome, Recoveries, outcome_of, recoveries
 from omnigraph.engine.status import GraphStatus, break_lock, breakable_lock, read_locks, read_status
-from omnigraph.engine.targets import find_commit, refuse_pinned
+from omnigraph.engine.targets import refuse_pinned, tag_target
 from omnigraph.engine.upkeep.cleanup import cleanup
 from omnigraph.engine.upkeep.result import CleanupResult
 from omnigraph.engine.view import View
@@ -32,11 +33,12 @@ from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError, indexed, load_files, load_tables
 from omnigraph.engine.write.mutate import Call, MutationResult, mutate
 from omnigraph.engine.write.retry import told_if_deleted, writable
-from omnigraph.graph_reads import Reads
+from omnigraph.graph_merges import Merges
+from omnigraph.graph_travel import Travel
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.genesis import init_graph
-from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.store import branch_label, branch_name
+from omnigraph.manifest.tags import Tag
 from omnigraph.settings import Settings
 from omnigraph.storage.places import open_root
 from omnigraph.storage.s3 import S3Access
@@ -47,7 +49,7 @@ class OpenMode(Enum):
     READ_WRITE = "rw"
 
 
-class Graph(Reads):
+class Graph(Merges, Travel):
     """A graph at one place. Safe to use from several threads."""
 
     def __init__(self, context: CommitContext, mode: OpenMode) -> None:
@@ -87,17 +89,6 @@ class Graph(Reads):
     ) -> None:
         self.close()
 
-    def list_commits(self, branch: str | None = None) -> list[GraphCommit]:
-        """The history of a branch, newest first."""
-        commits = self._ctx.manifest.state(self._on(branch)).commits()
-        return sorted(commits, key=lambda c: c.order, reverse=True)
-
-    def get_commit(self, commit_id: str) -> GraphCommit:
-        return find_commit(self._ctx.manifest, commit_id, self._branch).commit
-
-    def head_commit_id_for_branch(self, branch: str | None = None) -> str | None:
-        return self._ctx.manifest.state(self._on(branch)).head_id
-
     def branch_list(self) -> list[str]:
         return visible_branches(self._ctx.manifest)
 
@@ -114,6 +105,21 @@ class Graph(Reads):
     def branch_delete(self, name: str) -> None:
         self.refuse_read_only()
         remove_branch(self._ctx, name.strip(), self._branch)
+
+    def tag_create(
+        self, name: str, target: str | None = None, *, actor: str | None = None, message: str | None = None
+    ) -> Tag:
+        """Name a commit for good: the head of the current branch, or what a branch, a tag, an id or `NAME~n` names.
+
+        What it shows is kept by every cleanup while the tag is there.
+        """
+        self.refuse_read_only()
+        named = branch_label(self._branch) if target is None else target
+        return tag_target(self._ctx, name, named, actor, message)
+
+    def tag_delete(self, name: str) -> None:
+        self.refuse_read_only()
+        remove_tag(self._ctx, name)
 
     def sync_branch(self, name: str) -> None:
         """Make `name` the branch of later calls that name none."""

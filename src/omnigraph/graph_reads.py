@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.base.moments import Moment
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.catalog.contract import AcceptedSchema
 from omnigraph.commit.context import CommitContext
@@ -32,6 +33,7 @@ class Reads:
         self._branch: str | None = None
         self._schema = SchemaKeeper(context.objects)
         self._reader = Reader(context.settings, context.root.uri)
+        context.watchers.append(self._reader.committed)
 
     @property
     def uri(self) -> str:
@@ -60,9 +62,13 @@ class Reads:
     def snapshot(self, branch: str | None = None) -> Snapshot:
         return self._ctx.manifest.state(self._on(branch)).snapshot()
 
-    def snapshot_of(self, target: str) -> Snapshot:
-        """The snapshot a branch, a commit id or `NAME~n` names."""
-        return snapshot_of(self._ctx.manifest, target)
+    def snapshot_of(self, target: str | None = None, *, as_of: Moment | None = None) -> Snapshot:
+        """The snapshot a branch, a tag, a commit id or `NAME~n` names; with `as_of` a branch as it was at a time.
+
+        A time is RFC 3339, a date (its start in UTC), microseconds since 1970, or a datetime with a time zone.
+        """
+        named = branch_label(self._branch) if target is None else target
+        return snapshot_of(self._ctx.manifest, named, as_of)
 
     def snapshot_at_version(self, version: int, branch: str | None = None) -> Snapshot:
         return self._ctx.manifest.snapshot_at(self._on(branch), version)
@@ -83,13 +89,17 @@ class Reads:
         *,
         name: str | None = None,
         branch: str | None = None,
-        snapshot: str | None = None,
+        snapshot: str | Snapshot | None = None,
+        as_of: Moment | None = None,
         timeout_ms: int | None = None,
         exact: bool = False,
         analyze: bool = False,
     ) -> QueryResult:
-        """Run a read query over the newest commit of a branch, or over the snapshot a commit id or `NAME~n` names."""
-        view, target = self.view_of(branch, snapshot)
+        """Run a read query over the newest commit of a branch, or over an older one.
+
+        `snapshot` is a tag, a commit id, `NAME~n` or a snapshot in hand; `as_of` is a time on the branch.
+        """
+        view, target = self.view_of(branch, snapshot, as_of)
         call = ReadCall(source, name, params, None, timeout_ms, exact, analyze)
         return self._reader.query(view, self._ctx.manifest.remembered(None).incarnation, target, call)
 
@@ -98,32 +108,53 @@ class Reads:
         return self._reader
 
     def explain(
-        self, source: str, *, name: str | None = None, branch: str | None = None, snapshot: str | None = None
+        self,
+        source: str,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        snapshot: str | Snapshot | None = None,
+        as_of: Moment | None = None,
     ) -> str:
         """How a query would be answered, with the rows each step is expected to give; nothing is run."""
-        return self._reader.explain(self.view_of(branch, snapshot)[0], ReadCall(source, name))
+        return self._reader.explain(self.view_of(branch, snapshot, as_of)[0], ReadCall(source, name))
 
-    def view_of(self, branch: str | None = None, snapshot: str | None = None) -> tuple[View, dict[str, str]]:
+    def view_of(
+        self, branch: str | None = None, snapshot: str | Snapshot | None = None, as_of: Moment | None = None
+    ) -> tuple[View, dict[str, str]]:
         """What a reader named, fixed, and its name for the answer; the catalog is today's in either case."""
-        if snapshot is None:
+        if snapshot is None and as_of is None:
             return self.view(branch), {"branch": branch_label(self._on(branch))}
-        if branch is not None:
+        if snapshot is not None and as_of is not None:
+            raise BadRequest("a snapshot and a time were both named", "A time is one of a branch; name one of them.")
+        if snapshot is not None and branch is not None:
             raise BadRequest("a branch and a snapshot were both named", "Name one of them.")
-        found = self.snapshot_of(snapshot)
-        return replace(self.view(), snapshot=found), {"snapshot": found.graph_commit_id or snapshot}
+        target = branch if snapshot is None else snapshot
+        found = target if isinstance(target, Snapshot) else self.snapshot_of(target, as_of=as_of)
+        return replace(self.view(), snapshot=found), {"snapshot": found.graph_commit_id or f"version {found.version}"}
 
     def sql(
-        self, text: str, *, branch: str | None = None, snapshot: str | None = None, timeout_ms: int | None = None
+        self,
+        text: str,
+        *,
+        branch: str | None = None,
+        snapshot: str | Snapshot | None = None,
+        as_of: Moment | None = None,
+        timeout_ms: int | None = None,
     ) -> QueryResult:
-        """Run one SELECT over the views `node_<T>` and `edge_<E>` of a branch, or of the snapshot that is named."""
-        return run_sql(Sql(text, *self.view_of(branch, snapshot), self.settings, timeout_ms))
+        """Run one SELECT over the views `node_<T>` and `edge_<E>` of a branch, or of an older commit as in `query`."""
+        return run_sql(Sql(text, *self.view_of(branch, snapshot, as_of), self.settings, timeout_ms))
 
     def export(
-        self, types: Sequence[str] = (), *, branch: str | None = None, snapshot: Snapshot | None = None
+        self,
+        types: Sequence[str] = (),
+        *,
+        branch: str | None = None,
+        snapshot: str | Snapshot | None = None,
+        as_of: Moment | None = None,
     ) -> Iterator[bytes]:
-        """The branch or a snapshot as NDJSON in pieces, by table key and id; `types` chooses, none means all."""
-        view = self.view(branch)
-        return export(view if snapshot is None else replace(view, snapshot=snapshot), types, self.settings)
+        """A branch or an older commit as NDJSON in pieces, by table key and id; `types` chooses, none means all."""
+        return export(self.view_of(branch, snapshot, as_of)[0], types, self.settings)
 
     def _on(self, branch: str | None) -> str | None:
         name = self._branch if branch is None else branch_name(branch)

@@ -246,6 +246,36 @@ class Reclaimed(OmniError):
 
 
 @dataclass(eq=False)
+class ChangeFeedGap(OmniError):
+    """A feed cannot go on: cleanup removed what the next commit would be compared with."""
+
+    first_unreadable_commit_id: str
+    cursor: str | None = None
+    code: ClassVar[str] = "change_feed_gap"
+    kind: ClassVar[Kind] = Kind.RECLAIMED
+    hint: str = "Take a baseline (omnigraph changes baseline) and poll on from its resume_cursor."
+
+    def describe(self) -> str:
+        return f"the changes of commit {self.first_unreadable_commit_id} were reclaimed"
+
+
+@dataclass(eq=False)
+class ChangeDiffRefusal(Conflict):
+    """A commit that cannot be told as changes of entities; `reason` is parentless_commit or schema_boundary."""
+
+    text: str = ""
+    hint: str = "Compare other commits with omnigraph branch diff, or export the commit."
+    reason: str = ""
+    graph_commit_id: str = ""
+    type_name: str | None = None
+
+    def describe(self) -> str:
+        if self.reason == "parentless_commit":
+            return f"commit {self.graph_commit_id} is the first one: there is nothing to compare it with"
+        return f"commit {self.graph_commit_id} changed the schema of {self.type_name}"
+
+
+@dataclass(eq=False)
 class PreconditionFailed(OmniError):
     """The branch head is not the commit the caller required."""
 

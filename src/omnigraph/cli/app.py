@@ -16,6 +16,7 @@ from omnigraph.cli.commands import (
     lint,
     load,
     lock,
+    log,
     mutate,
     pipeline,
     query,
@@ -24,6 +25,7 @@ from omnigraph.cli.commands import (
     snapshot,
     sql,
     status,
+    tag,
     version,
 )
 
@@ -42,8 +44,8 @@ def _assembled() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
-    reading = (query, sql, snapshot, export, commit, schema, lint, status)
-    for family in (init, load, pipeline, infer, embed, mutate, branch, *reading, recovery, lock, cleanup, version):
+    reading = (query, sql, snapshot, export, commit, log, schema, lint, status)
+    for family in (init, load, pipeline, infer, embed, mutate, branch, tag, *reading, recovery, lock, cleanup, version):
         family.add_to(app)
     return app
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from omnigraph.base.clock import now_us
 from omnigraph.base.errors import BadRequest
-from omnigraph.cli.times import time_us
+from omnigraph.base.moments import time_us
 
 if TYPE_CHECKING:
     from omnigraph.commit.locks import Holder
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from omnigraph.commit.sidecar import BadSidecar, Sidecar
     from omnigraph.commit.staging import Heartbeat
     from omnigraph.manifest.lineage import GraphCommit
+    from omnigraph.manifest.tags import Tag
 
 
 def commit_body(commit: GraphCommit) -> dict[str, Any]:
@@ -34,6 +35,17 @@ def commit_body(commit: GraphCommit) -> dict[str, Any]:
         "counts": counts,
         "metadata": dict(commit.metadata),
         "operation_id": commit.operation_id,
+    }
+
+
+def tag_body(tag: Tag) -> dict[str, Any]:
+    return {
+        "name": tag.name,
+        "graph_commit_id": tag.graph_commit_id,
+        "branch": tag.branch,
+        "actor_id": tag.actor_id,
+        "message": tag.message,
+        "created_at": tag.created_at,
     }
 
 

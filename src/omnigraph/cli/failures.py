@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from omnigraph.base.errors import (
+    ChangeDiffRefusal,
     ExpectedVersionMismatch,
     GraphMoved,
     InvalidData,
@@ -20,6 +21,7 @@ from omnigraph.base.errors import (
     Unavailable,
 )
 from omnigraph.base.ids import new_ulid
+from omnigraph.engine.merge.conflicts import MergeConflicts
 
 EXIT_USAGE = 2
 EXIT_INTERNAL = 70
@@ -48,12 +50,13 @@ BODY_CODES: Mapping[Kind, str] = {
     Kind.LIMIT: "limit_exceeded",
     Kind.INTERNAL: "internal",
 }
-_OWN_BODY_CODES = ("drift",)
+_OWN_BODY_CODES = ("drift", "change_feed_gap")
 _NESTED: Mapping[type[OmniError], tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     ExpectedVersionMismatch: ("manifest_conflict", dict),
     KeyConflict: ("key_conflict", lambda d: {"table_key": d["table_key"], "id": next(iter(d["ids"]), None), **d}),
     GraphMoved: ("graph_moved", dict),
     PreconditionFailed: ("precondition_failure", dict),
+    ChangeDiffRefusal: ("change_diff_refusal", lambda d: {k: v for k, v in d.items() if v is not None}),
 }
 
 
@@ -98,7 +101,9 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _listed(error: OmniError) -> tuple[str, ...]:
-    """Every violation that is known by name, when that says more than the text does."""
+    """Every violation or conflict that is known by name, when that says more than the text does."""
+    if isinstance(error, MergeConflicts):
+        return tuple(str(conflict) for conflict in error.conflicts())
     if not isinstance(error, InvalidData) or not error.violations:
         return ()
     if error.total == 1 and not error.violations[0].get("file"):

@@ -16,7 +16,9 @@ from omnigraph.base.errors import BadRequest, Conflict, NotFound
 from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.fences import fence_of, raise_fence
+from omnigraph.commit.locks import HeldLock
 from omnigraph.commit.sidecar import pending_sidecars
+from omnigraph.commit.tags import refuse_tag_name, tags_that_need
 from omnigraph.manifest import layout
 from omnigraph.manifest.branches import checked_name, create_manifest_branch
 from omnigraph.manifest.store import BranchState, branch_label, branch_name, refuse_internal
@@ -34,10 +36,10 @@ _log = logging.getLogger("omnigraph.branches")
 
 
 @contextmanager
-def _control(ctx: CommitContext, name: str) -> Iterator[None]:
-    """Nobody else makes or removes branches, and nobody writes on this one."""
-    with ctx.locks.hold(layout.BRANCH_CONTROL_LOCK), ctx.locks.hold(name):
-        yield
+def _control(ctx: CommitContext, name: str) -> Iterator[HeldLock]:
+    """Nobody else makes or removes branches or tags, and nobody writes on this branch."""
+    with ctx.locks.hold(layout.BRANCH_CONTROL_LOCK) as lock, ctx.locks.hold(name):
+        yield lock
 
 
 def make_branch(ctx: CommitContext, source: str | None, name: str) -> None:
@@ -46,15 +48,17 @@ def make_branch(ctx: CommitContext, source: str | None, name: str) -> None:
     if branch_name(name) is None:
         raise BadRequest("cannot create branch 'main'", "It always exists.")
     refuse_internal(source)
-    with _control(ctx, name):
+    with _control(ctx, name) as lock:
         if layout.SCHEMA_LOCK_BRANCH in ctx.manifest.branches():
             raise Conflict("a schema apply is running", "Nothing was written. Retry when it is done.")
+        refuse_tag_name(ctx, name)
         above = fence_of(ctx.objects, name).get(layout.MANIFEST, 0)
         if read_branch(ctx.manifest.ref(), name) is None:
             above = max(above, remove_leftovers(ctx.manifest.ref(name)))
         create_manifest_branch(ctx.manifest, source, name)
         reach("branch_create.post_manifest")
         try:
+            lock.check()  # else a tag of this name may have been made meanwhile
             if above:
                 raise_above(ctx.manifest.ref(name), above + 1)
             _fork_commit_table(ctx, source, name)
@@ -86,17 +90,18 @@ def remove_branch(ctx: CommitContext, name: str, current: str | None) -> None:
     refuse_internal(name)
     if name == current:
         raise Conflict(f"'{name}' is the currently active branch", "Switch to another branch first.")
-    with _control(ctx, name):
+    with _control(ctx, name) as lock:
         refs = ctx.manifest.branches()
         if name not in refs:
             raise NotFound(f"branch '{name}' not found", "See omnigraph branch list.")
         state = ctx.manifest.state(name)
-        _refuse_dependants(ctx, name, refs)
+        _refuse_dependants(ctx, name, refs, state)
         _refuse_pending(ctx, name)
         owned = _owned(ctx, state)
         heads = {ref.location: newest_number(ref) for ref in owned}
         raise_fence(ctx.objects, name, {**heads, layout.MANIFEST: newest_number(ctx.manifest.ref(name))})
         reach("branch_delete.pre_manifest")
+        lock.check()  # else a tag may have been put on it meanwhile
         delete_branch(ctx.manifest.ref(), name)
         ctx.manifest.forget(name)
         reach("branch_delete.post_manifest")
@@ -110,11 +115,12 @@ def _owned(ctx: CommitContext, state: BranchState) -> list[TableRef]:
     return [ref for ref in every if read_branch(ref.main, state.branch or "") is not None]
 
 
-def _refuse_dependants(ctx: CommitContext, name: str, refs: dict[str, BranchRef]) -> None:
+def _refuse_dependants(ctx: CommitContext, name: str, refs: dict[str, BranchRef], state: BranchState) -> None:
     children = sorted(child for child, ref in refs.items() if ref.parent_branch == name)
     others = [None, *sorted(n for n in refs if n != name and n != layout.SCHEMA_LOCK_BRANCH)]
     readers = [] if children else [b for b in others if _reads_from(ctx, b, name)]
-    if dependants := [*children, *map(branch_label, readers)]:
+    tags = [f"tag {tag}" for tag in tags_that_need(ctx, state)]
+    if dependants := [*children, *map(branch_label, readers), *tags]:
         raise Conflict(
             f"branch '{name}' cannot be deleted: {', '.join(map(repr, dependants))} still depends on it",
             "Delete what depends on it first.",

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from omnigraph.commit.lease import LeaseLocks
 from omnigraph.commit.locks import BranchLocks, FileLocks
 from omnigraph.manifest.projections import Projections
 from omnigraph.manifest.publisher import ManifestBatchPublisher
+from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import ManifestStore
 from omnigraph.manifest.upkeep import compact_manifest
 from omnigraph.settings import Settings
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.places import Root
-from omnigraph.storage.tables import TableRef
+from omnigraph.storage.tables import Table, TableRef
 
 _log = logging.getLogger("omnigraph.commit")
+Watcher = Callable[[str, Mapping[str, tuple[SubTableEntry, Table]]], None]
+"""Takes the graph's incarnation and, by table key, the tables that moved."""
 
 
 def locks_of(root: Root, settings: Settings) -> BranchLocks:
@@ -39,6 +43,8 @@ class CommitContext:
     locks: BranchLocks
     projections: Projections
     settings: Settings
+    watchers: list[Watcher] = field(default_factory=list)
+    """Told of each commit made through this context, after it is true."""
 
     @staticmethod
     def of(root: Root, settings: Settings) -> CommitContext:
@@ -58,6 +64,20 @@ class CommitContext:
 
     def ref(self, location: str, branch: str | None) -> TableRef:
         return TableRef(self.root, location, branch)
+
+    def tell(self, branch: str | None, moved: Mapping[str, Table]) -> None:
+        """A commit is true; whoever keeps something of its tables may follow."""
+        entries = self.manifest.remembered(branch).entries
+        found = {
+            key: (entries[key], table)
+            for key, table in moved.items()
+            if key in entries and entries[key].table_version == table.version
+        }
+        for watch in self.watchers:
+            try:
+                watch(self.manifest.remembered(None).incarnation, found)
+            except Exception as error:
+                _log.warning("a watcher failed after a commit: %s", error)
 
     def keep_house(self, branch: str | None) -> None:
         """After a commit, while its lock is still held: compact the manifest, let the commit tables catch up.

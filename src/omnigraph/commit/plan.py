@@ -92,6 +92,14 @@ def effect_of(staged: StagedWrite, *later: DeferredIndex) -> Effect:
 
 
 @dataclass(frozen=True)
+class Adoption:
+    """A version that another branch made of a table, shown by this one too: nothing is written, no table moves."""
+
+    pin: Pin
+    counts: RowEffect = RowEffect()
+
+
+@dataclass(frozen=True)
 class WritePlan:
     """Everything a commit needs. `relied_on` are the versions of all tables read or written while preparing."""
 
@@ -109,6 +117,7 @@ class WritePlan:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     merged_parent_commit_id: str | None = None
     if_commit: str | None = None
+    adopted: tuple[Adoption, ...] = ()
 
     @property
     def expected_versions(self) -> dict[str, int]:
@@ -124,7 +133,13 @@ class WritePlan:
 
     @property
     def changes(self) -> Changes:
-        return Changes(tuple(e.pin for e in self.ordered_effects), self.registrations, self.tombstones)
+        pins = (*(e.pin for e in self.ordered_effects), *(a.pin for a in self.adopted))
+        return Changes(pins, self.registrations, self.tombstones)
+
+    @property
+    def counts(self) -> dict[str, RowEffect]:
+        """How many rows of each table readers see changed."""
+        return {e.table_key: e.counts for e in self.effects} | {a.pin.table_key: a.counts for a in self.adopted}
 
     def intent(self, lock_token: int | None) -> CommitIntent:
         return CommitIntent(
@@ -134,7 +149,7 @@ class WritePlan:
             self.actor_id,
             self.merged_parent_commit_id,
             self.message,
-            {e.table_key: e.counts for e in self.effects},
+            self.counts,
             self.metadata,
             lock_token,
         )

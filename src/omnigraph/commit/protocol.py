@@ -35,7 +35,7 @@ from omnigraph.manifest.store import BranchState
 from omnigraph.storage.apply import commit_staged, landed
 from omnigraph.storage.durable import sync_commit, sync_staged
 from omnigraph.storage.stage import StagedWrite, Stamp, stage_index
-from omnigraph.storage.tables import open_table
+from omnigraph.storage.tables import Table, open_table
 
 _log = logging.getLogger("omnigraph.commit")
 
@@ -53,9 +53,11 @@ def commit_plan(ctx: CommitContext, plan: WritePlan, held: HeldLock | None = Non
         refuse_outlived(ctx, plan)
         reach(f"{plan.writer.name}.pre_phase_a")
         with deferred_signals():
-            receipt = _arm_to_clear(ctx, plan, state, lock)
+            moved: dict[str, Table] = {}
+            receipt = _arm_to_clear(ctx, plan, state, lock, moved)
             reach(f"{plan.writer.name}.post_phase_d")
             ctx.keep_house(plan.branch)
+    ctx.tell(plan.branch, moved)
     return receipt
 
 
@@ -67,7 +69,10 @@ def recheck(plan: WritePlan, state: BranchState, lock: HeldLock) -> None:
     check(state, plan.expected_versions, plan.intent(lock.token), condition)
 
 
-def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock: HeldLock) -> Receipt:
+def _arm_to_clear(
+    ctx: CommitContext, plan: WritePlan, state: BranchState, lock: HeldLock, moved: dict[str, Table]
+) -> Receipt:
+    """`moved` gets the tables as this write left them, as far as a handle is at hand."""
     sidecar = sidecar_of(plan, state.head_id, lock.token)
     for effect in plan.effects:
         for step in effect.steps:
@@ -77,7 +82,7 @@ def _arm_to_clear(ctx: CommitContext, plan: WritePlan, state: BranchState, lock:
     _arm(ctx, sidecar)
     try:
         reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
-        _apply(plan, lock)
+        _apply(plan, lock, moved)
         reach(f"{plan.writer.name}.post_phase_b_pre_manifest_commit")
         commit = _publish(ctx, plan, sidecar, state, lock)
     except (LeaseLost, LockLost) as error:
@@ -104,7 +109,7 @@ def _arm(ctx: CommitContext, sidecar: Sidecar) -> None:
             raise
 
 
-def _apply(plan: WritePlan, lock: HeldLock) -> None:
+def _apply(plan: WritePlan, lock: HeldLock, moved: dict[str, Table]) -> None:
     """Phase B: commit each staged step, in key order; each must land in exactly its slot."""
     for effect in plan.ordered_effects:
         at = effect.expected_version
@@ -118,6 +123,8 @@ def _apply(plan: WritePlan, lock: HeldLock) -> None:
                 )
             at += staged.versions
             sync_commit(staged, at)
+            if answer.table is not None:
+                moved[effect.table_key] = answer.table
             reach(f"{plan.writer.name}.mid_phase_b")
 
 

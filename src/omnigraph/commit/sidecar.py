@@ -18,7 +18,7 @@ from omnigraph.base.clock import iso_us, now_us
 from omnigraph.base.errors import Conflict
 from omnigraph.commit.plan import WritePlan, WriterKind
 from omnigraph.manifest import layout
-from omnigraph.manifest.rows import Registration, RowEffect, Tombstone, counts_from_json, counts_json
+from omnigraph.manifest.rows import Pin, Registration, RowEffect, Tombstone, counts_from_json, counts_json
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.stage import StagedWrite
 
@@ -61,6 +61,8 @@ class Sidecar:
     message: str | None = None
     counts: Mapping[str, RowEffect] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    adopted: tuple[Pin, ...] = ()
+    """Versions of other branches that the commit shows; a roll-back has nothing to do with them."""
 
     @property
     def key(self) -> str:
@@ -95,8 +97,9 @@ def sidecar_of(plan: WritePlan, parent: str | None, lock_token: int) -> Sidecar:
         registrations=plan.registrations,
         tombstones=plan.tombstones,
         message=plan.message,
-        counts={e.table_key: e.counts for e in plan.effects},
+        counts=plan.counts,
         metadata=plan.metadata,
+        adopted=tuple(a.pin for a in plan.adopted),
     )
 
 
@@ -137,6 +140,17 @@ def encode(sidecar: Sidecar) -> bytes:
         "counts": counts_json(sidecar.counts),
         "metadata": dict(sidecar.metadata),
     }
+    if sidecar.adopted:
+        members["adopted"] = [
+            {
+                "table_key": p.table_key,
+                "table_path": p.location,
+                "table_branch": p.table_branch,
+                "table_version": p.version,
+                "row_count": p.row_count,
+            }
+            for p in sidecar.adopted
+        ]
     return orjson.dumps(members)
 
 
@@ -202,6 +216,16 @@ def _decoded(members: dict[str, Any]) -> Sidecar:
         message=_text_or_none(members, "message"),
         counts=counts_from_json(members.get("counts")),
         metadata=_entry(members.get("metadata") or {}, dict, "metadata"),
+        adopted=tuple(
+            Pin(
+                _text(p, "table_key"),
+                _text(p, "table_path"),
+                _text_or_none(p, "table_branch"),
+                _whole(p, "table_version"),
+                _whole(p, "row_count"),
+            )
+            for p in _objects(members, "adopted")
+        ),
     )
 
 

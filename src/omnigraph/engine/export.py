@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.base.errors import NotFound
+from omnigraph.base.errors import NotFound, Unavailable
 from omnigraph.catalog.catalog import Catalog, TableType
 from omnigraph.engine.view import View
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.records.encode import export_lines
 from omnigraph.sets.scratch import Relation, Scratch
 from omnigraph.settings import Settings
+from omnigraph.storage.failures import Unreadable
 from omnigraph.storage.tables import Table
 
 # Up to here ids are sorted in memory.
@@ -43,12 +44,16 @@ def _chosen(catalog: Catalog, types: Sequence[str]) -> list[TableType]:
 
 
 def _pieces(view: View, types: Sequence[TableType], settings: Settings) -> Iterator[bytes]:
-    with Scratch(settings) as scratch:
-        for type_ in types:
-            entry = view.entries.get(type_.table_key)
-            if entry is not None and entry.row_count:
-                for rows in _rows_by_id(view.table(type_.table_key), entry.row_count, type_, scratch, settings):
-                    yield export_lines(type_, rows)
+    try:
+        with Scratch(settings) as scratch:
+            for type_ in types:
+                entry = view.entries.get(type_.table_key)
+                if entry is not None and entry.row_count:
+                    for rows in _rows_by_id(view.table(type_.table_key), entry.row_count, type_, scratch, settings):
+                        yield export_lines(type_, rows)
+    except (Unavailable, Unreadable):
+        view.refuse_reclaimed()
+        raise
 
 
 def _rows_by_id(table: Table, count: int, type_: TableType, scratch: Scratch, settings: Settings) -> Iterator[pa.Table]:

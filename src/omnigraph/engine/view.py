@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from omnigraph.base.errors import Conflict, InternalError, NotFound
+from omnigraph.base.errors import Conflict, InternalError, NotFound, Reclaimed
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.manifest.snapshot import Snapshot, SubTableEntry
 from omnigraph.storage.places import Root
-from omnigraph.storage.tables import Table, TableRef, open_table
+from omnigraph.storage.tables import Table, TableRef, has_version, open_table
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,12 @@ class View:
         entry = self.entry(table_key)
         ref = TableRef(self.root, entry.location, entry.table_branch)
         return open_table(ref, entry.table_version, table_key)
+
+    def refuse_reclaimed(self) -> None:
+        """Say so if a version that this view shows is gone; its files go with it, and a table that is open fails then."""
+        for table_key, entry in self.entries.items():
+            if not has_version(TableRef(self.root, entry.location, entry.table_branch), entry.table_version):
+                raise Reclaimed(table_key, entry.table_version)
 
     def table_to_write(self, table_key: str) -> Table:
         table = self.forks.get(table_key) or self.table(table_key)

@@ -13,19 +13,19 @@ _SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_MAX = 128
 
 
-def checked_name(name: str) -> str:
-    """`name` trimmed, or the reason why it cannot name a branch."""
+def checked_name(name: str, what: str = "branch") -> str:
+    """`name` trimmed, or the reason why it cannot name a branch, or what else is named by the same rules."""
     name = name.strip()
     if not name:
-        raise BadRequest("branch name cannot be empty")
+        raise BadRequest(f"{what} name cannot be empty")
     if len(name) > _NAME_MAX:
-        raise BadRequest(f"branch name is longer than {_NAME_MAX} characters")
+        raise BadRequest(f"{what} name is longer than {_NAME_MAX} characters")
     if name.startswith(layout.SCHEMA_LOCK_BRANCH):
         raise BadRequest(f"'{name}' does not allow internal system ref")
     segments = name.split("/")
     if any(not _SEGMENT.fullmatch(s) or ".." in s or s.endswith(".lock") for s in segments):
         raise BadRequest(
-            f"'{name}' is not a branch name", "Use segments of letters, digits, '.', '_' and '-' joined by '/'."
+            f"'{name}' is not a {what} name", "Use segments of letters, digits, '.', '_' and '-' joined by '/'."
         )
     return name
 

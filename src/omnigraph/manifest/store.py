@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import orjson
@@ -61,8 +62,12 @@ class BranchState:
     def commits(self) -> list[GraphCommit]:
         return self.log.upto(self.commit_count)
 
-    def snapshot(self) -> Snapshot:
+    @cached_property
+    def _snapshot(self) -> Snapshot:
         return Snapshot(self.branch, self.version, self.head_id, self.entries)
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
 
     def commits_since(self, version: int) -> list[GraphCommit]:
         return list(self.log.since(self.commit_count, version))

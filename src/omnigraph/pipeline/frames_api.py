@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.base.moments import Moment
 from omnigraph.engine.read.limits import ReadLimits
 from omnigraph.engine.read.query import ReadCall
 from omnigraph.engine.read.result import QueryResult
@@ -24,7 +25,7 @@ from omnigraph.pipeline.inputs import FrameInput
 from omnigraph.pipeline.load import load_inputs
 from omnigraph.pipeline.options import GraphOptions, store_options
 from omnigraph.pipeline.query.run import fitted, query_frame
-from omnigraph.pipeline.read_plan import READ_OPTIONS, plan_frame
+from omnigraph.pipeline.read_plan import READ_OPTIONS, named_snapshot, plan_frame
 from omnigraph.pipeline.session import spark_session
 from omnigraph.records.blobs import EXTERNAL_MARKER
 
@@ -48,11 +49,12 @@ class SparkGraph:
         branch: str | None = None,
         snapshot: str | None = None,
         version: int | None = None,
+        as_of: Moment | None = None,
         columns: Sequence[str] | None = None,
         filter: str | None = None,
     ) -> DataFrame:
-        """The nodes of a type on a branch, at a commit, `NAME~n` or tag, or at a graph version."""
-        seen = self._seen(branch, snapshot, version)
+        """The nodes of a type on a branch (now, at a graph version or at a time), or at a commit, `NAME~n` or tag."""
+        seen = self._seen(branch, snapshot, version, as_of)
         return self._frame(f"node:{type_name}", seen, columns, filter)
 
     def edges(
@@ -62,21 +64,28 @@ class SparkGraph:
         branch: str | None = None,
         snapshot: str | None = None,
         version: int | None = None,
+        as_of: Moment | None = None,
         columns: Sequence[str] | None = None,
         filter: str | None = None,
     ) -> DataFrame:
         """The edges of a type; `src` and `dst` are the ids of their nodes."""
-        seen = self._seen(branch, snapshot, version)
+        seen = self._seen(branch, snapshot, version, as_of)
         return self._frame(f"edge:{type_name}", seen, columns, filter)
 
     def register_views(
-        self, prefix: str = "", *, branch: str | None = None, snapshot: str | None = None, version: int | None = None
+        self,
+        prefix: str = "",
+        *,
+        branch: str | None = None,
+        snapshot: str | None = None,
+        version: int | None = None,
+        as_of: Moment | None = None,
     ) -> list[str]:
         """Make a temporary view of every type, all of one snapshot; their names.
 
         A view is called as its type, or `node_X` and `edge_X` where both exist. A view of that name is replaced.
         """
-        seen = self._seen(branch, snapshot, version)
+        seen = self._seen(branch, snapshot, version, as_of)
         names = view_names(seen.tables, prefix)
         for name, table_key in names.items():
             frame = self._frame(table_key, seen, None, None)
@@ -91,13 +100,14 @@ class SparkGraph:
         branch: str | None = None,
         snapshot: str | None = None,
         version: int | None = None,
+        as_of: Moment | None = None,
         args: Mapping[str, Any] | None = None,
     ) -> DataFrame:
         """A query over the types of one snapshot by their names, beside the tables and views of the session.
 
         Nothing is registered: inside the query a type's name hides a view of the same name.
         """
-        seen = self._seen(branch, snapshot, version)
+        seen = self._seen(branch, snapshot, version, as_of)
         words = {word.lower() for word in re.findall(r"\w+", query)}
         used = {name: key for name, key in view_names(seen.tables, "").items() if name.lower() in words}
         text, frames = query, {}
@@ -117,10 +127,11 @@ class SparkGraph:
         *,
         name: str | None = None,
         branch: str | None = None,
-        snapshot: str | None = None,
+        snapshot: str | Snapshot | None = None,
+        as_of: Moment | None = None,
     ) -> DataFrame:
         """The answer of a read query as a frame: the rows `Graph.query` gives, computed by Spark."""
-        view, _ = self._graph.view_of(branch, snapshot)
+        view, _ = self._graph.view_of(branch, snapshot, as_of)
         return self.query_frame(view, ReadCall(source, name, params))
 
     def answer(
@@ -130,7 +141,8 @@ class SparkGraph:
         *,
         name: str | None = None,
         branch: str | None = None,
-        snapshot: str | None = None,
+        snapshot: str | Snapshot | None = None,
+        as_of: Moment | None = None,
         timeout_ms: int | None = None,
         exact: bool = False,
         analyze: bool = False,
@@ -139,7 +151,7 @@ class SparkGraph:
         if timeout_ms or analyze:
             hint = "Use the embedded engine for them; on Spark, look at the plan with explain()."
             raise BadRequest("a timeout and --analyze are not for queries on Spark", hint)
-        view, target = self._graph.view_of(branch, snapshot)
+        view, target = self._graph.view_of(branch, snapshot, as_of)
         call = ReadCall(source, name, params)
         compiled = self._graph.reader.compiled(view.catalog, call)
         limits = ReadLimits.of(self._graph.settings)
@@ -193,14 +205,8 @@ class SparkGraph:
         uri = sf.decode(sf.substring(column, len(EXTERNAL_MARKER) + 1, 2**31 - 1), "UTF-8")
         return sf.when(sf.startswith(column, sf.lit(EXTERNAL_MARKER)), uri)
 
-    def _seen(self, branch: str | None, snapshot: str | None, version: int | None) -> Snapshot:
-        if snapshot is not None and (branch is not None or version is not None):
-            raise BadRequest("'snapshot' stands alone", "Leave 'branch' and 'version' out.")
-        if snapshot is not None:
-            return self._graph.snapshot_of(snapshot)
-        if version is not None:
-            return self._graph.snapshot_at_version(version, branch)
-        return self._graph.snapshot(branch)
+    def _seen(self, branch: str | None, snapshot: str | None, version: int | None, as_of: Moment | None) -> Snapshot:
+        return named_snapshot(self._graph, branch, snapshot, version, as_of)
 
     def _frame(self, table_key: str, seen: Snapshot, columns: Sequence[str] | None, filter: str | None) -> DataFrame:
         given = {"path": self._graph.uri, "type": table_key, **_pinned(seen)}

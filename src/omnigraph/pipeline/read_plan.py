@@ -10,6 +10,7 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from omnigraph.base.errors import BadRequest, InternalError, NotFound
+from omnigraph.base.moments import Moment
 from omnigraph.engine.view import View
 from omnigraph.graph import Graph
 from omnigraph.lang.diagnostics import did_you_mean
@@ -20,7 +21,7 @@ from omnigraph.pipeline.predicates import lance_filter
 from omnigraph.pipeline.worker.read import ReadTarget
 from omnigraph.storage.scans import Part
 
-READ_OPTIONS = ("type", "branch", "snapshot", "version", "columns", "filter")
+READ_OPTIONS = ("type", "branch", "snapshot", "version", "as_of", "columns", "filter")
 
 _PART_BYTES = 64 << 20
 _PART_ROWS_MAX = 1 << 19
@@ -57,16 +58,25 @@ def plan_frame(graph: Graph, options: GraphOptions) -> PlannedRead:
 
 
 def _snapshot(graph: Graph, options: GraphOptions) -> Snapshot:
-    branch, snapshot, version = (options.get(name) for name in ("branch", "snapshot", "version"))
-    if snapshot is not None:
-        if branch is not None or version is not None:
-            raise BadRequest("the option 'snapshot' stands alone", "Leave 'branch' and 'version' out.")
-        return graph.snapshot_of(snapshot)
-    if version is None:
-        return graph.snapshot(branch)
-    if not (version.isascii() and version.isdigit()):
+    branch, snapshot, version, as_of = (options.get(name) for name in ("branch", "snapshot", "version", "as_of"))
+    if version is not None and not (version.isascii() and version.isdigit()):
         raise BadRequest(f"the option 'version' expects a graph version, not '{version}'", "See omnigraph commit list.")
-    return graph.snapshot_at_version(int(version), branch)
+    return named_snapshot(graph, branch, snapshot, None if version is None else int(version), as_of)
+
+
+def named_snapshot(
+    graph: Graph, branch: str | None, snapshot: str | None, version: int | None, as_of: Moment | None
+) -> Snapshot:
+    """What a frame shows: a branch now, at a graph version or at a time, or a target that needs no branch."""
+    if snapshot is not None and (branch, version, as_of) != (None, None, None):
+        raise BadRequest("the option 'snapshot' stands alone", "Leave 'branch', 'version' and 'as_of' out.")
+    if version is not None and as_of is not None:
+        raise BadRequest("'version' and 'as_of' both name a moment", "Name one of them.")
+    if snapshot is not None:
+        return graph.snapshot_of(snapshot)
+    if as_of is not None:
+        return graph.snapshot_of(branch, as_of=as_of)
+    return graph.snapshot(branch) if version is None else graph.snapshot_at_version(version, branch)
 
 
 def _chosen(stored: pa.Schema, columns: str | None, table_key: str) -> list[pa.Field]:

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph.catalog.catalog import EdgeType, NodeType
+from omnigraph.catalog.types import arrow_type
 from omnigraph.plan.typed import (
     Aggregate,
     Bm25,
@@ -130,9 +134,14 @@ class Plan:
     exact: bool = False
     late: bool = False
 
-    @property
+    @cached_property
     def aggregated(self) -> bool:
         return any(isinstance(column.value, Aggregate) for column in self.columns)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in self.columns])
 
 
 def inputs(step: Step) -> tuple[Step, ...]:

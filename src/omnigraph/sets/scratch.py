@@ -281,13 +281,17 @@ class Scratch:
             return reader.read_all()
 
     @contextmanager
-    def stream(self, sql: str, relations: Mapping[str, Relation]) -> Iterator[Iterator[pa.RecordBatch]]:
+    def stream(
+        self, sql: str, relations: Mapping[str, Relation], batch_rows: int = BATCH_ROWS
+    ) -> Iterator[Iterator[pa.RecordBatch]]:
         """The answer batch by batch; nothing else may be asked of this scratch meanwhile."""
-        with self._answer(sql, relations) as reader:
+        with self._answer(sql, relations, batch_rows) as reader:
             yield iter(reader)
 
     @contextmanager
-    def _answer(self, sql: str, relations: Mapping[str, Relation]) -> Iterator[pa.RecordBatchReader]:
+    def _answer(
+        self, sql: str, relations: Mapping[str, Relation], batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatchReader]:
         import duckdb
 
         cursor = self._connected()
@@ -295,7 +299,7 @@ class Scratch:
         try:
             for name, relation in relations.items():
                 cursor.register(name, relation)
-            yield cursor.sql(sql).to_arrow_reader(BATCH_ROWS)
+            yield cursor.sql(sql).to_arrow_reader(batch_rows)
         except duckdb.OutOfMemoryException as error:
             raise LimitExceeded(
                 f"{self.sql_bytes} bytes do not suffice to compare this many rows",

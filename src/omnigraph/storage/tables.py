@@ -5,7 +5,7 @@ A table on a branch is opened by its `tree/` path: a handle checked out from mai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -91,12 +91,9 @@ class Table:
     def __init__(self, ref: TableRef, dataset: lance.LanceDataset) -> None:
         self.ref = ref
         self.dataset = dataset
+        self.version = int(dataset.version)
         self.below_torn = False
         """Whether a newer version exists that cannot be read."""
-
-    @property
-    def version(self) -> int:
-        return int(self.dataset.version)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -204,6 +201,11 @@ class Table:
 
     def fragments(self) -> list[Any]:
         return [f.metadata for f in self.dataset.get_fragments()]
+
+    @cached_property
+    def fragments_by_files(self) -> Mapping[tuple[str, ...], Any]:
+        """What is known of each fragment, by the paths of its data files."""
+        return {tuple(file.path for file in f.files): f for f in self.fragments()}
 
 
 def _addresses(found: pa.Table) -> Addresses:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.command import Run, YesOption, command, help_if_no_command
+from omnigraph.cli.commands.merge import add_to_branch
 from omnigraph.cli.formats import JSON, ROW_FORMATS, TEXT, Rows, put_rows
 from omnigraph.cli.output import put_json, put_line
 
@@ -25,11 +26,12 @@ _COLUMNS = ("branch", "graph_commit_id", "version")
 
 
 def add_to(app: typer.Typer) -> None:
-    branch = typer.Typer(help="Make, list and delete branches.")
+    branch = typer.Typer(help="Make, list, merge, reset and delete branches.")
     branch.callback(invoke_without_command=True)(help_if_no_command)
     command(branch, "create", examples=_CREATE_EXAMPLES)(_create)
     command(branch, "list", examples=_LIST_EXAMPLES, formats=ROW_FORMATS)(_list)
     command(branch, "delete", examples=_DELETE_EXAMPLES)(_delete)
+    add_to_branch(branch)
     app.add_typer(branch, name="branch")
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph.base.clock import iso_us
+from omnigraph.base.moments import time_us
 from omnigraph.cli.bodies import commit_body, recovery_body
 from omnigraph.cli.command import BranchOption, Run, command, help_if_no_command
+from omnigraph.cli.commands.merge import add_to_commit
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import JSON, ROW_FORMATS, TEXT, Rows, put_rows
 from omnigraph.cli.output import json_text, one_line, put_json, put_line
-from omnigraph.cli.times import time_us
 
 if TYPE_CHECKING:
     from omnigraph.commit.recovery.audit import RecoveryRecord
@@ -35,10 +36,11 @@ _SHOW_EXAMPLES = (
 
 
 def add_to(app: typer.Typer) -> None:
-    commit = typer.Typer(help="See what was committed.")
+    commit = typer.Typer(help="See what was committed, and undo it.")
     commit.callback(invoke_without_command=True)(help_if_no_command)
     command(commit, "list", examples=_LIST_EXAMPLES, formats=ROW_FORMATS)(_list)
     command(commit, "show", examples=_SHOW_EXAMPLES)(_show)
+    add_to_commit(commit)
     app.add_typer(commit, name="commit")
 
 

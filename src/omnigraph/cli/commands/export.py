@@ -42,7 +42,7 @@ def _export(
     targets = TargetOptions(branch, snapshot, at, as_of)
     graph = run.read(uri)
     picked = targets.pick(graph, run.settings.cli_branch)
-    pieces = graph.export(type or (), branch=picked.branch, snapshot=picked.snapshot)
+    pieces = graph.export(type or (), snapshot=picked.snapshot)
     if out is None:
         for piece in pieces:
             put_bytes(piece)

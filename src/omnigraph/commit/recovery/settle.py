@@ -149,7 +149,7 @@ def _act(
             # Its writer may have died between a table's commit and its sync.
             ref = ctx.ref(table.table_path, table.table_branch)
             sync_landed(ref, table.expected_version, table.post_commit_pin)
-        pins = tuple(_planned_pins(ctx, sidecar))
+        pins = (*_planned_pins(ctx, sidecar), *sidecar.adopted)
         changes = Changes(pins, sidecar.registrations, sidecar.tombstones)
         outcomes = tuple(TableOutcome(t.table_key, t.expected_version, t.post_commit_pin) for t in sidecar.tables)
         kind = ROLLED_FORWARD

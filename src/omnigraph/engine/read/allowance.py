@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass, field
 
@@ -11,18 +10,13 @@ from omnigraph.engine.read.limits import ReadLimits
 
 @dataclass
 class Allowance:
-    """`cancelled` may be set by any thread."""
-
     limits: ReadLimits
-    cancelled: threading.Event = field(default_factory=threading.Event)
     started: float = field(default_factory=time.monotonic)
 
     def check(self) -> None:
         timeout_ms = self.limits.timeout_ms
         if timeout_ms and (time.monotonic() - self.started) * 1000 > timeout_ms:
             raise self.limits.too_slow()
-        if self.cancelled.is_set():
-            raise KeyboardInterrupt
 
     def reserve(self, nbytes: int) -> None:
         """Told before a part of that size is made."""

@@ -156,7 +156,8 @@ class Executor:
         def follow(outwards: bool) -> Callable[[Ordinals], Hops]:
             def bounded(frontier: Ordinals) -> Hops:
                 if isinstance(edges, HotEdges):
-                    self.allowance.reserve(edges.image.side(outwards).count(frontier) * _PAIR_BYTES)
+                    enough = self.allowance.limits.memory_bytes // _PAIR_BYTES
+                    self.allowance.reserve(edges.image.side(outwards).count(frontier, enough) * _PAIR_BYTES)
                 return edges.follow(frontier, outwards)
 
             return bounded

@@ -28,6 +28,9 @@ from omnigraph.plan.typed import (
     TextSearch,
 )
 
+# What a value of a result takes at least, on the whole.
+_VALUE_BYTES = 4
+
 
 class Output:
     def __init__(self, plan: Plan, executor: Executor, scores: Scores) -> None:
@@ -36,7 +39,16 @@ class Output:
         self._scores = scores
 
     def of(self, rows: Rows) -> pa.Table:
-        """The result of the plan from the rows of its steps."""
+        """The result of the plan from the rows of its steps; refused if it took more than a read may."""
+        found = self._found(rows)
+        allowance = self._run.allowance
+        allowance.check()
+        # Quick to ask, and counts what rows share as a whole, so that a small answer is seen to be small.
+        if found.get_total_buffer_size() > allowance.limits.memory_bytes:
+            allowance.reserve(found.nbytes)
+        return found
+
+    def _found(self, rows: Rows) -> pa.Table:
         plan = self._plan
         if plan.aggregated:
             return self._aggregated(rows)
@@ -68,7 +80,8 @@ class Output:
         return self._value(self._plan.columns[value.index].value, rows)
 
     def _columns(self, rows: Rows) -> pa.Table:
-        return _table(self._plan.columns, [self._value(column.value, rows) for column in self._plan.columns])
+        self._run.allowance.reserve(rows.count * len(self._plan.columns) * _VALUE_BYTES)
+        return _table(self._plan.schema, [self._value(column.value, rows) for column in self._plan.columns])
 
     def _value(self, value: Selected, rows: Rows) -> pa.Array:
         match value:
@@ -103,7 +116,7 @@ class Output:
                 arrays.append(aggregated(value, None, groups))
             else:
                 arrays.append(aggregated(value, self._value(value.argument, rows), groups))
-        table = _table(plan.columns, arrays)
+        table = _table(plan.schema, arrays)
         if plan.order:
             keys = [Key(self._group_key(sort.value, heads, table), sort.descending) for sort in plan.order]
             table = table.take(pa.array(ordered(keys, _by_columns(plan.columns, table), table.num_rows, plan.limit)))
@@ -142,10 +155,9 @@ def _ids(bound: Bound, places: Places) -> pa.Array:
     return bound.at(places).values("id")
 
 
-def _table(columns: Sequence[Column], arrays: Sequence[pa.Array]) -> pa.Table:
-    fields = [pa.field(column.name, arrow_type(column.type)) for column in columns]
-    fitted = [a if a.type == field.type else a.cast(field.type) for a, field in zip(arrays, fields, strict=True)]
-    return pa.Table.from_arrays(fitted, schema=pa.schema(fields))
+def _table(schema: pa.Schema, arrays: Sequence[pa.Array]) -> pa.Table:
+    fitted = [a if a.type == type_ else a.cast(type_) for a, type_ in zip(arrays, schema.types, strict=True)]
+    return pa.Table.from_arrays(fitted, schema=schema)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -15,11 +15,12 @@ import pyarrow as pa
 from omnigraph.base.clock import now_us
 from omnigraph.base.errors import BadRequest, Unavailable
 from omnigraph.catalog.catalog import Catalog
+from omnigraph.catalog.types import PropertyType
 from omnigraph.embeddings.embedder import Embedder, embedder_of
 from omnigraph.embeddings.vectors import Vector
 from omnigraph.engine.read.allowance import Allowance
 from omnigraph.engine.read.execute import Executor, Trace
-from omnigraph.engine.read.hot.cache import HotTables
+from omnigraph.engine.read.hot.cache import HotTables, State
 from omnigraph.engine.read.limits import ReadLimits
 from omnigraph.engine.read.output import Output
 from omnigraph.engine.read.result import QueryResult
@@ -27,6 +28,7 @@ from omnigraph.engine.read.scores import Scores
 from omnigraph.engine.read.tables import Tables
 from omnigraph.engine.view import View
 from omnigraph.lang.gq import parse_queries, select_query
+from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.plan.check import check_query
 from omnigraph.plan.explain import Estimates, explained
 from omnigraph.plan.needs import columns_read
@@ -37,6 +39,7 @@ from omnigraph.plan.steps import Plan
 from omnigraph.plan.typed import ReadQuery
 from omnigraph.settings import Settings
 from omnigraph.storage.failures import Unreadable
+from omnigraph.storage.tables import Table
 
 _COMPILED_MAX = 256
 
@@ -59,6 +62,7 @@ class Compiled:
     query: ReadQuery
     plan: Plan
     columns: Mapping[str, frozenset[str]]
+    types: tuple[PropertyType, ...]
 
 
 class Reader:
@@ -81,12 +85,20 @@ class Reader:
             shown = explained(compiled.plan, _estimates(view), trace.steps, table.num_rows, perf_counter() - begun)
         return QueryResult(
             table,
-            [column.type for column in compiled.query.columns],
+            compiled.types,
             query_name=compiled.query.name,
             target=target,
             graph_commit_id=view.snapshot.graph_commit_id,
             plan=shown,
         )
+
+    def committed(self, identity: str, written: Mapping[str, tuple[SubTableEntry, Table]]) -> None:
+        """Tables that a write of this handle moved, as they are now."""
+        for entry, table in written.values():
+            self.hot.committed(State.of(self._named(identity), entry), table)
+
+    def _named(self, identity: str) -> str:
+        return f"{self._graph}#{identity}"
 
     def explain(self, view: View, call: ReadCall) -> str:
         """How the query would be answered; nothing is read."""
@@ -102,7 +114,7 @@ class Reader:
         if not isinstance(query, ReadQuery):
             raise BadRequest(f"query '{query.name}' changes data", "Run it with mutate; query only reads.")
         plan = planned(query)
-        made = Compiled(query, plan, columns_read(plan))
+        made = Compiled(query, plan, columns_read(plan), tuple(column.type for column in query.columns))
         with self._lock:
             self._compiled[key] = (catalog, made)
             while len(self._compiled) > _COMPILED_MAX:
@@ -113,21 +125,16 @@ class Reader:
         """What the operands of this run stand for; the moment is fixed here."""
         return Values(bind_parameters(compiled.query.params, call.params), now_us() // 1000)
 
-    @contextmanager
-    def embedding(self) -> Iterator[LateEmbedder]:
+    def embedding(self) -> closing[LateEmbedder]:
         """Texts to vectors for one run."""
-        embedder = LateEmbedder(self._settings)
-        try:
-            yield embedder
-        finally:
-            embedder.close()
+        return closing(LateEmbedder(self._settings))
 
     def _table(self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None) -> pa.Table:
         settings = self._settings
         values = self.values(compiled, call)
         limits = ReadLimits.of(settings, call.timeout_ms)
         allowance = Allowance(limits)
-        tables = Tables(view, f"{self._graph}#{identity}", self.hot, settings, compiled.columns)
+        tables = Tables(view, self._named(identity), self.hot, settings, compiled.columns)
         executor = Executor(tables, values, allowance, trace)
         exact = call.exact or settings.search_vector_mode == "exact"
         try:

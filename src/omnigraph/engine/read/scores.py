@@ -13,7 +13,7 @@ from omnigraph.engine.read.execute import Executor
 from omnigraph.engine.read.ranks import ranked
 from omnigraph.engine.read.rows import Bound, Rows
 from omnigraph.engine.read.search.text import bm25_scores
-from omnigraph.engine.read.search.vectors import cosine_distances, nearest_rows
+from omnigraph.engine.read.search.vectors import cosine_distances, nearest_rows, refuse_aimless
 from omnigraph.plan.steps import Plan
 from omnigraph.plan.typed import Bm25, Nearest, PropertyValue, Ranking, Rrf
 from omnigraph.storage.deltas import ROW_ID
@@ -43,9 +43,9 @@ class Scores:
             return rows.where(np.isin(_row_ids(ranking.field, rows), near))
         assert ranking is not None
         scores = self.column(ranking, rows, plan)
-        # What no arm of a fusion knows has a score of 0 and is not ranked.
-        known = pc.greater(scores, 0) if isinstance(ranking, Rrf) else pc.is_valid(scores)
-        return rows.where(known.to_numpy(zero_copy_only=False))
+        if isinstance(ranking, Rrf):
+            return _best_entities(ranking, rows, scores, plan.limit)
+        return rows.where(pc.is_valid(scores).to_numpy(zero_copy_only=False))
 
     def column(self, ranking: Ranking, rows: Rows, plan: Plan) -> pa.Array:
         """A score per row: NULL where there is none, 0 where no arm of a fusion has the row."""
@@ -106,7 +106,9 @@ class Scores:
             return None
         if not isinstance(value, str):
             assert isinstance(value, tuple)
-            return np.array(value, np.float32)
+            query = np.array(value, np.float32)
+            refuse_aimless(query)
+            return query
         declared = ranking.field.owner.find_property(ranking.field.name)
         assert declared is not None
         model = declared.embed.model if declared.embed is not None else None
@@ -153,6 +155,18 @@ class _Kept:
 
     def values(self, name: str, numbers: npt.NDArray[np.int64]) -> pa.Array:
         return self._column.take(pa.array(numbers))
+
+
+def _best_entities(ranking: Rrf, rows: Rows, scores: pa.Array, limit: int | None) -> Rows:
+    """The rows of the `limit` best entities, equal ones by id; what no arm knows has a score of 0 and is not ranked."""
+    rows_known = rows.where(pc.greater(scores, 0).to_numpy(zero_copy_only=False))
+    entities = rows_known.variables[ranking.first.field.variable]
+    numbers, first = np.unique(entities.numbers, return_index=True)
+    if limit is None or len(numbers) <= limit:
+        return rows_known
+    known = scores.filter(pc.greater(scores, 0)).to_numpy(zero_copy_only=False)[first]
+    by_score = np.lexsort((ranked(entities.at(first).values("id")).ranks, -known))
+    return rows_known.where(np.isin(entities.numbers, numbers[by_score[:limit]]))
 
 
 def _kept_name(ranking: Rrf) -> str:

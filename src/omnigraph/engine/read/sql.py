@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import pyarrow as pa
 
-from omnigraph.base.errors import LimitExceeded
+from omnigraph.base.errors import InternalError, LimitExceeded, Unavailable
 from omnigraph.catalog.catalog import TableType
 from omnigraph.catalog.types import PropertyType, ScalarType, arrow_type
 from omnigraph.engine.read.limits import ReadLimits
@@ -33,6 +33,7 @@ from omnigraph.engine.view import View
 from omnigraph.engine.write.spool import RowSpool
 from omnigraph.sets.scratch import Scratch
 from omnigraph.settings import Settings
+from omnigraph.storage.failures import Unreadable
 from omnigraph.storage.sql_source import SqlSource
 
 if TYPE_CHECKING:
@@ -195,6 +196,8 @@ def _told(sql: Sql, limits: ReadLimits) -> Iterator[None]:
         yield
     except Exception as error:
         known = told(error, sql.text, limits)
+        if isinstance(known, Unavailable | Unreadable | InternalError):
+            sql.view.refuse_reclaimed()
         if known is error:
             raise
         raise known from error

@@ -55,6 +55,8 @@ class Tables:
         self._columns = columns
         self._opened: dict[str, Table] = {}
         self._nodes: dict[str, Nodes] = {}
+        self._edges: dict[str, HotEdges] = {}
+        self._states: dict[str, State] = {}
 
     def table(self, table_key: str) -> Table:
         found = self._opened.get(table_key)
@@ -94,8 +96,11 @@ class Tables:
 
     def edges(self, edge: EdgeType, ends: tuple[NodeType, NodeType], frontier: int, hops: int) -> Edges:
         """The edges of a type, whose ends are of these types; how many nodes they are followed from decides."""
-        mode = self._settings.read_traversal_mode
         key = edge.table_key
+        opened = self._edges.get(key)
+        if opened is not None:
+            return opened
+        mode = self._settings.read_traversal_mode
         few = frontier <= self._settings.read_expand_max_frontier and hops <= self._settings.read_expand_max_hops
         load = mode == "csr" or (mode == "auto" and not few)
         if mode != "indexed":
@@ -105,7 +110,8 @@ class Tables:
                 pair = (images[0], images[1])
                 found = self._hot.edges(self._state(key), lambda: self.table(key), self.count(key), pair, load=load)
                 if found is not None:
-                    return HotEdges(found)
+                    self._edges[key] = HotEdges(found)
+                    return self._edges[key]
         self._hot.looked_up(self._state(key))
         return self._edges_here(key, ends)
 
@@ -128,4 +134,7 @@ class Tables:
         return any(found.column in names for found in declared_indexes(node) if found.kind == "btree")
 
     def _state(self, key: str) -> State:
-        return State.of(self._graph, self.view.entry(key))
+        found = self._states.get(key)
+        if found is None:
+            found = self._states[key] = State.of(self._graph, self.view.entry(key))
+        return found

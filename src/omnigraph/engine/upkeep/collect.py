@@ -13,8 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-import orjson
-
 from omnigraph.base.errors import Conflict, OmniError
 from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
@@ -26,6 +24,7 @@ from omnigraph.engine.upkeep.seen import Seen, live_states
 from omnigraph.manifest import layout
 from omnigraph.manifest.rows import Row
 from omnigraph.manifest.store import BranchState, branch_label, branch_name
+from omnigraph.manifest.tags import list_tags
 from omnigraph.storage.files import Units, owner_of, remove_versions, unit_of, units_without, versions_of
 from omnigraph.storage.objects import FoundFile
 from omnigraph.storage.refs import list_branches, read_branch
@@ -100,7 +99,7 @@ class Collect:
         living = [h for h in heartbeats if h not in self.seen.dead]
         pins = {(pin.location, pin.table_branch, pin.version) for load in living for pin in load.pins}
         since_us = min((load.started_us for load in living), default=None)
-        tagged = _tagged(self.ctx)
+        tagged = {tag.graph_commit_id for tag in list_tags(self.ctx.objects)}
         for branch, state in states.items():
             pins |= {(e.location, e.table_branch, e.table_version) for e in state.entries.values()}
             known = self._pins.get((branch, state.version))
@@ -144,7 +143,7 @@ class Collect:
     def _remove(self, location: str, doomed: Doomed) -> tuple[Doomed, int]:
         """Remove the versions still agreed on, while no branch can be made; those that went, and their bytes."""
         with ExitStack() as locks:
-            locks.enter_context(self.ctx.locks.hold(layout.BRANCH_CONTROL_LOCK))
+            control = locks.enter_context(self.ctx.locks.hold(layout.BRANCH_CONTROL_LOCK))
             for label in sorted(branch_label(b) for b, versions in doomed.items() if versions):
                 locks.enter_context(self.ctx.locks.hold(branch_name(label)))
             waits = [s.key for s in pending_sidecars(self.ctx.objects) if doomed.get(s.branch)]
@@ -154,6 +153,7 @@ class Collect:
             again = self._doomed(location, live_states(self.ctx), tuple(list_heartbeats(self.ctx)))
             agreed = {b: sorted({*versions} & {*again.get(b, ())}) for b, versions in doomed.items()}
             total = sum(self._sizes(location, agreed))
+            control.check()  # else a branch or tag may need what goes
             for branch, versions in agreed.items():
                 remove_versions(self.ctx.ref(location, branch), versions)
         return agreed, total
@@ -186,17 +186,3 @@ def _recorded(state: BranchState | None, location: str, branch: str | None) -> i
         return 0
     groups = state.tables.groups.items()
     return max((group.version for (_, place, fork), group in groups if (place, fork) == (location, branch)), default=0)
-
-
-def _tagged(ctx: CommitContext) -> set[str]:
-    """The commits that tags name. A tag that cannot be read stops everything: what it keeps is not known."""
-    found = set()
-    for key in ctx.objects.list(layout.TAG_DIR):
-        stored = ctx.objects.get(key)
-        if stored is None:
-            continue
-        try:
-            found.add(str(orjson.loads(stored.data)["graph_commit_id"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise Conflict(f"tag {key} cannot be read", "Nothing was removed. Repair or delete it.") from error
-    return found

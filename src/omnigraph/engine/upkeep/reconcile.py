@@ -36,7 +36,7 @@ from omnigraph.storage.tables import newest_number, table_exists
 
 _CHUNK = 1_000
 _TABLE_FOLDERS = ("nodes", "edges")
-_OWN_FOLDERS = (layout.RECOVERY_DIR, layout.STAGING_DIR, layout.FENCE_DIR)
+_OWN_FOLDERS = (layout.RECOVERY_DIR, layout.STAGING_DIR, layout.FENCE_DIR, layout.TAG_DIR)
 
 
 @dataclass

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from math import sqrt
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
-from omnigraph.base.errors import BadRequest
 from omnigraph.engine.read.search.asked import asked
 from omnigraph.engine.read.search.text import bm25_scores, matching_rows
+from omnigraph.engine.read.search.vectors import refuse_aimless
 from omnigraph.engine.view import View
 from omnigraph.pipeline.query.frames import Names
 from omnigraph.plan.operands import Values
@@ -85,7 +86,13 @@ class Scores:
         if ranking is None:
             return frame
         score = self.column(ranking)
-        return frame.where(score > 0) if isinstance(ranking, Rrf) else frame.where(score.isNotNull())
+        if not isinstance(ranking, Rrf):
+            return frame.where(score.isNotNull())
+        assert self._plan.limit is not None
+        place = self._names.of("#entity", ranking)
+        best_first = Window.orderBy(score.desc(), sf.col(self._names.id(ranking.first.field.variable)))
+        ranked = frame.where(score > 0).withColumn(place, sf.dense_rank().over(best_first))
+        return ranked.where(sf.col(place) <= self._plan.limit)
 
     def _with(self, frame: DataFrame, ranking: Ranking) -> DataFrame:
         if self._name(ranking) in frame.columns:
@@ -105,9 +112,8 @@ class Scores:
         query = self._vector(ranking)
         if query is None:
             return sf.lit(None).cast("double")
+        refuse_aimless(np.array(query))
         size = sqrt(sum(value * value for value in query))
-        if size == 0:
-            raise BadRequest("the query vector has length zero", "No direction is near to it; give another vector.")
         vector = sf.col(self._names.of(ranking.field.variable, ranking.field.name)).cast("array<double>")
         given = sf.array([sf.lit(value) for value in query])
         along = _sum(sf.zip_with(vector, given, lambda one, other: one * other))

@@ -8,6 +8,7 @@ Holds for every adjacency:
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +21,20 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True)
 class Hops:
-    """Steps from places of a frontier: `origin` is the place, `target` a number, `row` the edge's."""
+    """Steps from places of a frontier: `origin` is the place, `target` a number, `row` the edge's.
+
+    Edges are looked up when they are asked for; most walks never do.
+    """
 
     origin: Rows
     target: Ordinals
-    row: Rows
+    rows: Rows | Ints
+    at: Rows | slice | None = None
+    """Where in `rows` the edges of these steps are; None if they are all of them."""
+
+    @property
+    def row(self) -> Rows:
+        return (self.rows if self.at is None else self.rows[self.at]).astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -61,24 +71,31 @@ class Compressed:
         inside = frontier[frontier < self.nodes]
         return int((self.offsets[inside + 1] - self.offsets[inside]).sum())
 
+    @cached_property
+    def most(self) -> int:
+        """How many edges a node has at most."""
+        return int(np.diff(self.offsets).max(initial=0))
+
     def follow(self, frontier: Ordinals) -> Hops:
+        if len(frontier) == 1:
+            return self._follow_one(int(frontier[0]))
         if len(frontier) and int(frontier.max()) >= self.nodes:
             places = np.flatnonzero(frontier < self.nodes)
             found = self.follow(frontier[places])
-            return Hops(places[found.origin], found.target, found.row)
+            return Hops(places[found.origin], found.target, found.rows, found.at)
         starts = self.offsets[frontier]
         counts = self.offsets[frontier + 1] - starts
-        if len(frontier) == 1:
-            reach = slice(int(starts[0]), int(starts[0] + counts[0]))
-            return Hops(
-                np.zeros(int(counts[0]), np.int64),
-                self.targets[reach].astype(np.int64),
-                self.rows[reach].astype(np.int64),
-            )
         origin = np.repeat(np.arange(len(frontier)), counts)
         ends = np.cumsum(counts)
         at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
-        return Hops(origin, _wide(self.targets[at]), _wide(self.rows[at]))
+        return Hops(origin, _wide(self.targets[at]), self.rows, at)
+
+    def _follow_one(self, number: int) -> Hops:
+        if number >= self.nodes:
+            return Hops(NOTHING, NOTHING, NOTHING)
+        reach = slice(self.offsets.item(number), self.offsets.item(number + 1))
+        targets = _wide(self.targets[reach])
+        return Hops(np.zeros(len(targets), np.int64), targets, self.rows, reach)
 
     def degrees(self, numbers: Ordinals) -> Rows:
         inside = np.minimum(numbers, max(self.nodes - 1, 0))
@@ -112,9 +129,11 @@ class Adjacency:
     def is_simple(self) -> bool:
         return self.base.is_simple and not len(self.overlay.rows)
 
-    def count(self, frontier: Ordinals) -> int:
-        """How many steps `follow` gives, at most."""
-        return self.base.count(frontier) + len(self.overlay.rows) * len(frontier)
+    def count(self, frontier: Ordinals, enough: int) -> int:
+        """How many steps `follow` gives, at most; counted with more care where that may be more than `enough`."""
+        added = len(self.overlay.rows)
+        rough = len(frontier) * (self.base.most + added)
+        return rough if rough <= enough else self.base.count(frontier) + added * len(frontier)
 
     def follow(self, frontier: Ordinals) -> Hops:
         """Every edge from the nodes of the frontier, in the order of the frontier."""
@@ -122,9 +141,10 @@ class Adjacency:
         over = self.overlay
         if over.is_empty:
             return found
-        if len(over.gone) and len(found.row):
-            kept = ~np.isin(found.row, over.gone)
-            found = Hops(found.origin[kept], found.target[kept], found.row[kept])
+        if len(over.gone) and len(found.target):
+            rows = found.row
+            kept = ~np.isin(rows, over.gone)
+            found = Hops(found.origin[kept], found.target[kept], rows[kept])
         if not len(over.rows):
             return found
         first, end = np.searchsorted(over.origins, frontier), np.searchsorted(over.origins, frontier, side="right")

@@ -68,6 +68,12 @@ class _Kept(Generic[Image]):
         best = max(same, key=lambda known: (known.branch == state.branch, known.version), default=None)
         return None if best is None else self.images[best]
 
+    def newest(self, state: State) -> Image | None:
+        """The image of the table's branch, if there is one; there is never a second."""
+        same = (known for known in self.images if known.place == state.place and known.branch == state.branch)
+        best = next(same, None)
+        return None if best is None else self.images[best]
+
     def put(self, state: State, image: Image) -> None:
         for known in [k for k in self.images if k.place == state.place and k.branch == state.branch]:
             del self.images[known]
@@ -139,6 +145,20 @@ class HotTables:
                 while len(self._opened) > _OPENED_MAX:
                     self._opened.popitem(last=False)
         return found
+
+    def committed(self, state: State, table: Table) -> None:
+        """A write of this very handle made the state: what is in memory follows at once, not at the next read."""
+        with self._lock:
+            self.table(state, lambda: table)
+            self._follow(self._nodes, state, table)
+            self._follow(self._edges, state, table)
+
+    def _follow(self, kept: _Kept[Image], state: State, table: Table) -> None:
+        near = kept.newest(state)
+        if near is not None:
+            after = near.advanced(table, _overlay_max(near.image.base.count, near.image.overlay_rows))
+            if after is not None:
+                kept.put(state, after)
 
     def has_edges(self, state: State) -> bool:
         """Whether following these edges in memory needs no more than a small advance."""

@@ -18,6 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.read.taken import taken
+
 Ordinals = npt.NDArray[np.int64]
 ABSENT = -1
 # Hashing reads ids as Python strings; this many at a time.
@@ -114,7 +116,7 @@ class Dictionary:
         known = self._known
         first = len(known.ids)
         if not len(numbers) or int(numbers.max()) < first:
-            return known.ids.take(pa.array(numbers))
+            return taken(known.ids, numbers)
         early = numbers < first
         found = np.empty(len(numbers), object)
         found[early] = known.ids.take(pa.array(numbers[early])).to_pylist()

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.engine.read.taken import taken
 from omnigraph.storage.deltas import ROW_ID, Changes, RowIds, changes_between, column_of
 from omnigraph.storage.tables import Table
 
@@ -123,6 +124,7 @@ class Image:
         if changes is None:
             return None
         gone = self._rows_of(changes)
+        gone = gone[gone >= 0]
         added = np.concatenate([self.added, changes.came.column(ROW_ID).to_numpy()])
         after = Image(self.base, table, added, np.union1d(self.gone, gone))
         return after, Step(changes.came, self.count, gone)
@@ -144,18 +146,18 @@ class Image:
         """The values of a column at these rows."""
         whole = self.base.column(name)
         if not len(self.added) or not len(rows) or int(rows.max()) < self.base.count:
-            return whole.take(pa.array(rows))
+            return taken(whole, rows)
         late = rows >= self.base.count
         mixed = pa.concat_arrays(
             [
-                whole.take(pa.array(rows[~late])),
-                self._added_column(name).take(pa.array(rows[late] - self.base.count)),
+                taken(whole, rows[~late]),
+                taken(self._added_column(name), rows[late] - self.base.count),
             ]
         )
         places = np.empty(len(rows), np.int64)
         places[~late] = np.arange(int((~late).sum()))
         places[late] = np.arange(int((~late).sum()), len(rows))
-        return mixed.take(pa.array(places))
+        return taken(mixed, places)
 
     def _added_column(self, name: str) -> pa.Array:
         if name == ROW_ID:

@@ -123,9 +123,9 @@ class NodeImage:
 
     def find(self, id: str) -> int:
         number = self.dictionary.find(id)
-        if number == ABSENT or self.present(np.array([number])) is not None:
-            return ABSENT
-        return number
+        if number == ABSENT or (self._is_base and number < self.image.base.count):
+            return number
+        return number if self.present(np.array([number])) is None else ABSENT
 
     def values(self, name: str, numbers: Ordinals) -> pa.Array:
         if name == ID:

@@ -170,6 +170,11 @@ def _refuse_bad_query(table: Table, column: str, query: Numbers) -> None:
     size = table.schema.field(column).type.list_size
     if query.shape != (size,):
         raise BadRequest(f"the query vector has {query.size} numbers, '{column}' has {size}")
+    refuse_aimless(query)
+
+
+def refuse_aimless(query: Numbers) -> None:
+    """Refuse a query vector that points nowhere, whether or not there is a row to compare it with."""
     if not np.isfinite(query).all():
         raise BadRequest("the query vector holds a number that is not finite")
     if not query.any():

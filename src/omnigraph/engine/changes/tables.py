@@ -1,0 +1,85 @@
+"""The changes of one table between two snapshots, with images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.engine.changes.model import Change, Image
+from omnigraph.engine.changes.pairs import TablePair
+from omnigraph.engine.changes.rows import RowChanges, row_changes
+from omnigraph.records.encode import safe_column
+from omnigraph.sets.scratch import Scratch
+from omnigraph.storage.places import Root
+from omnigraph.storage.tables import Table, TableRef, open_table
+
+OWN_COLUMNS = ("id", "src", "dst")
+
+
+@dataclass(frozen=True)
+class OpenPair:
+    """A pair of tables, opened; Reclaimed is raised before anything is read."""
+
+    pair: TablePair
+    before: Table | None
+    after: Table | None
+
+    @property
+    def fields(self) -> pa.Schema:
+        """The columns of both states, those of the newer one first."""
+        found: dict[str, pa.Field] = {}
+        for table in (self.after, self.before):
+            for field in table.schema if table is not None else ():
+                found.setdefault(field.name, field.with_nullable(True).remove_metadata())
+        return pa.schema(list(found.values()))
+
+    @property
+    def properties_differ(self) -> bool:
+        """Whether a property came, went or is of another type; a table that came or went whole has none to compare."""
+        if self.before is None or self.after is None:
+            return False
+        return _shape(self.before) != _shape(self.after)
+
+    def row_changes(self, scratch: Scratch) -> RowChanges:
+        return row_changes(scratch, self.before, self.after, self.fields)
+
+    def changes(self, scratch: Scratch) -> Iterator[Change]:
+        """By id."""
+        found = self.row_changes(scratch)
+        for piece in found.images():
+            before, after = images_of(piece.before, piece.had), images_of(piece.after, piece.has)
+            for name, was, now in zip(piece.ids, before, after, strict=True):
+                yield Change(self.pair.table_key, self.pair.type_id, name, was, now)
+        found.close()
+
+
+def open_pair(root: Root, pair: TablePair) -> OpenPair:
+    opened: list[Table | None] = []
+    for side in (pair.before, pair.after):
+        if side is None:
+            opened.append(None)
+        else:
+            key, entry = side
+            opened.append(open_table(TableRef(root, entry.location, entry.table_branch), entry.table_version, key))
+    return OpenPair(pair, opened[0], opened[1])
+
+
+def images_of(rows: pa.RecordBatch | pa.Table, present: Sequence[bool]) -> list[Image | None]:
+    """The rows as JSON has them; None where there is no row."""
+    names = [name for name in rows.schema.names if name not in OWN_COLUMNS]
+    columns = [safe_column(rows.column(name)) for name in names]
+    values: list[tuple[Any, ...]] = list(zip(*columns, strict=True)) if columns else [()] * rows.num_rows
+    ends: list[tuple[str, str] | None] = [None] * rows.num_rows
+    if "src" in rows.schema.names:
+        ends = list(zip(rows.column("src").to_pylist(), rows.column("dst").to_pylist(), strict=True))
+    return [
+        Image(dict(zip(names, row, strict=True)), end) if there else None
+        for row, end, there in zip(values, ends, present, strict=True)
+    ]
+
+
+def _shape(table: Table) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in table.schema}

@@ -1,0 +1,107 @@
+"""From a combination to a commit: staged on the target's own tables, one operation for each, published once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnigraph.base.errors import Reclaimed
+from omnigraph.base.ids import new_ulid
+from omnigraph.commit.context import CommitContext
+from omnigraph.commit.plan import Adoption, Receipt, Writer
+from omnigraph.commit.protocol import commit_plan
+from omnigraph.commit.staging import StagingBeat, StagingPin, staging_heartbeat
+from omnigraph.engine.merge.combine import Combined
+from omnigraph.engine.merge.history import refuse_schema_apply
+from omnigraph.engine.view import View
+from omnigraph.engine.write.bench import EmbeddedBench
+from omnigraph.engine.write.changes import Annotations
+from omnigraph.engine.write.changeset import ChangeSet
+from omnigraph.engine.write.intake import Progress
+from omnigraph.engine.write.planning import plan_changeset
+from omnigraph.engine.write.retry import told_if_deleted, writable
+from omnigraph.manifest.rows import Pin
+from omnigraph.sets.scratch import Scratch
+from omnigraph.storage.tables import has_version
+
+# As many rows take long enough to stage that cleanup has to be told of them.
+_BULK_ROWS = 200_000
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the commit will say: `ours` are its members of `metadata.omnigraph`."""
+
+    writer: Writer
+    notes: Annotations
+    ours: Mapping[str, Any]
+    merged_parent: str | None = None
+
+
+def commit_combined(
+    ctx: CommitContext, view: View, made: Combined, said: Said, scratch: Scratch, progress: Progress
+) -> Receipt:
+    """Write the changes; without any, one commit that only records that the histories met."""
+    operation_id = new_ulid()
+    adopted = adoptions(made) if said.merged_parent is not None else ()
+    shown = {adoption.pin.table_key for adoption in adopted}
+    written = ChangeSet({key: change for key, change in made.changes.tables.items() if key not in shown})
+    progress("stage", 0)
+    with (
+        _sign_of_life(ctx, operation_id, view, made, bool(adopted), said.notes.actor) as beat,
+        told_if_deleted(ctx, view),
+    ):
+        ready = writable(ctx, view, written.tables)
+        if beat is not None:
+            beat.pin([*_pins(ready), *(_pin(adoption.pin) for adoption in adopted)])
+        bench = EmbeddedBench(scratch)
+        plan = plan_changeset(ready, written, made.relied_on, said.writer, said.notes, bench, operation_id)
+        plan = replace(
+            plan,
+            metadata={**plan.metadata, "omnigraph": dict(said.ours)},
+            merged_parent_commit_id=said.merged_parent,
+            adopted=adopted,
+        )
+        for adoption in adopted:
+            _refuse_collected(ctx, adoption.pin)
+        refuse_schema_apply(ctx.manifest)
+        progress("commit", 0)
+        return commit_plan(ctx, plan)
+
+
+def adoptions(made: Combined) -> tuple[Adoption, ...]:
+    """The tables that the target takes over by their version alone."""
+    counts = {table.table_key: table.counts for table in made.tables}
+    return tuple(
+        Adoption(Pin(key, e.location, e.table_branch, e.table_version, e.row_count), counts[key])
+        for key, e in sorted(made.adoptable.items())
+    )
+
+
+@contextmanager
+def _sign_of_life(
+    ctx: CommitContext, operation_id: str, view: View, made: Combined, adopts: bool, actor: str | None
+) -> Iterator[StagingBeat | None]:
+    """Cleanup must neither take the files of a long write nor a version that is about to be shown."""
+    rows = sum(change.row_count for change in made.changes.tables.values())
+    if not adopts and rows < _BULK_ROWS:
+        yield None
+        return
+    with staging_heartbeat(ctx, operation_id, view.branch, actor) as beat:
+        yield beat
+
+
+def _pins(view: View) -> list[StagingPin]:
+    read = [StagingPin(k, e.location, e.table_branch, e.table_version) for k, e in view.entries.items()]
+    return [*read, *(StagingPin(k, t.ref.location, t.ref.branch, t.version) for k, t in view.forks.items())]
+
+
+def _pin(pin: Pin) -> StagingPin:
+    return StagingPin(pin.table_key, pin.location, pin.table_branch, pin.version)
+
+
+def _refuse_collected(ctx: CommitContext, pin: Pin) -> None:
+    if not has_version(ctx.ref(pin.location, pin.table_branch), pin.version):
+        raise Reclaimed(pin.table_key, pin.version)

@@ -1,0 +1,139 @@
+"""The net row changes between two states of a table are exact, and cost what was written between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from changes_scene import SCHEMA, VALUES, P, key_of, people, stored
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import omnigraph as og
+from omnigraph.engine.changes.rows import row_changes
+from omnigraph.sets.scratch import Scratch
+from omnigraph.storage.deletions import deleted_offsets
+from omnigraph.storage.tables import Table, open_table
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    return og.Graph.init(str(tmp_path / "graph"), SCHEMA)
+
+
+@pytest.fixture
+def scratch() -> Iterator[Scratch]:
+    with Scratch(og.Settings()) as made:
+        yield made
+
+
+def table_at(graph: og.Graph, target: str, key: str = P) -> Table:
+    entry = graph.snapshot_of(target).tables[key]
+    return open_table(graph.context.ref(entry.location, entry.table_branch), entry.table_version, key)
+
+
+def found(graph: og.Graph, scratch: Scratch, one: str, two: str, key: str = P) -> dict[str, tuple[Any, Any]]:
+    fields = graph.catalog.arrow_schema(key)
+    changes = row_changes(scratch, table_at(graph, one, key), table_at(graph, two, key), fields)
+    told: dict[str, tuple[Any, Any]] = {}
+    ids: list[str] = []
+    for piece in changes.images():
+        ids += piece.ids
+        before, after = piece.before.to_pylist(), piece.after.to_pylist()
+        for i, name in enumerate(piece.ids):
+            told[name] = (before[i] if piece.had[i] else None, after[i] if piece.has[i] else None)
+    assert ids == sorted(ids)
+    assert len(ids) == changes.num_rows == len(told)
+    return told
+
+
+def expected(graph: og.Graph, one: str, two: str, key: str = P) -> dict[str, tuple[Any, Any]]:
+    old, new = stored(graph, one, key), stored(graph, two, key)
+    pairs = {name: (old.get(name), new.get(name)) for name in old.keys() | new.keys()}
+    return {name: pair for name, pair in pairs.items() if key_of(pair[0]) != key_of(pair[1])}
+
+
+def same(told: dict[str, tuple[Any, Any]], wanted: dict[str, tuple[Any, Any]]) -> bool:
+    keyed = [{n: (key_of(p[0]), key_of(p[1])) for n, p in rows.items()} for rows in (told, wanted)]
+    return keyed[0] == keyed[1]
+
+
+def put(graph: og.Graph, *rows: dict[str, Any], branch: str | None = None) -> str:
+    return graph.write({P: og.Upsert(people(graph, list(rows)))}, branch=branch).graph_commit_id
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_values_differ_exactly_when_a_reader_could_tell_them_apart(
+    graph: og.Graph, scratch: Scratch, name: str
+) -> None:
+    values = VALUES[name]
+    pairs = [(one, two) for one in values for two in values]
+    put(graph, *({"id": f"{i:03}", name: one} for i, (one, _) in enumerate(pairs)))
+    put(graph, *({"id": f"{i:03}", name: two} for i, (_, two) in enumerate(pairs)))
+    told, wanted = found(graph, scratch, "main~1", "main"), expected(graph, "main~1", "main")
+    assert len(wanted) == len(values) * (len(values) - 1)
+    assert same(told, wanted)
+
+
+def test_days_and_moments_beyond_any_calendar_are_told_apart(graph: og.Graph, scratch: Scratch) -> None:
+    schema = graph.catalog.arrow_schema(P)
+    for last in (2**62, 2**62 + 1):
+        row: dict[str, Any] = {n: pa.nulls(1, schema.field(n).type) for n in schema.names}
+        row |= {"id": pa.array(["a"]), "name": pa.array(["a"])}
+        row["seen"] = pa.array([last]).view(schema.field("seen").type)
+        row["born"] = pa.array([2**31 - (1 if last == 2**62 else 2)], pa.int32()).view(pa.date32())
+        graph.write({P: og.Upsert(pa.table(row, schema=schema))})
+    changes = row_changes(scratch, table_at(graph, "main~1"), table_at(graph, "main"), schema)
+    (piece,) = changes.images()
+    assert [piece.before.column("seen").view(pa.int64())[0].as_py()] == [2**62]
+    assert [piece.after.column("seen").view(pa.int64())[0].as_py()] == [2**62 + 1]
+    assert piece.after.column("born").view(pa.int32())[0].as_py() == 2**31 - 2
+
+
+_ids = st.sampled_from([f"p{i}" for i in range(12)])
+_rows = st.fixed_dictionaries({"id": _ids}, optional={n: st.sampled_from(v) for n, v in VALUES.items()})
+_steps = st.one_of(
+    st.tuples(st.just("put"), st.lists(_rows, min_size=1, max_size=5, unique_by=lambda row: row["id"])),
+    st.tuples(st.just("delete"), st.lists(_ids, min_size=1, max_size=4, unique=True)),
+    st.tuples(st.just("compact"), st.none()),
+    st.tuples(st.just("overwrite"), st.lists(_rows, max_size=4, unique_by=lambda row: row["id"])),
+)
+
+
+def act(graph: og.Graph, branch: str, kind: str, what: Any) -> None:
+    match kind:
+        case "put":
+            put(graph, *what, branch=branch)
+        case "delete":
+            here = [name for name in what if name in stored(graph, branch)]
+            if here:
+                graph.write({P: og.Delete(tuple(here))}, branch=branch)
+        case "overwrite":
+            graph.write({P: og.Overwrite(people(graph, what))}, branch=branch)
+        case _:
+            graph.write({P: og.Compact()}, branch=branch)
+
+
+@pytest.mark.slow
+@settings(max_examples=20, deadline=None, phases=[Phase.generate], database=None)
+@given(steps=st.lists(st.tuples(st.sampled_from(["main", "b1", "b2"]), _steps), min_size=4, max_size=12))
+def test_any_two_commits_of_any_branches_differ_by_exactly_the_rows_that_differ(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, tuple[str, Any]]]
+) -> None:
+    graph = og.Graph.init(str(tmp_path_factory.mktemp("any") / "graph"), SCHEMA)
+    put(graph, *({"id": f"p{i}", "age": i} for i in range(8)))
+    live = {"main"}
+    for branch, (kind, what) in steps:
+        if branch not in live:
+            graph.branch_create_from("b1" if branch == "b2" and "b1" in live else "main", branch)
+            live.add(branch)
+        act(graph, branch, kind, what)
+    targets = sorted({c.graph_commit_id for branch in live for c in graph.list_commits(branch)})
+    with Scratch(og.Settings()) as scratch:
+        for one in targets:
+            for two in targets[:: 1 + len(targets) // 6]:
+                assert same(found(graph, scratch, one, two), expected(graph, one, two)), (one, two)
