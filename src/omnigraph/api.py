@@ -11,6 +11,8 @@ from omnigraph import graph as handle
 from omnigraph.base.errors import (
     BadRequest,
     CatalogError,
+    ChangeDiffRefusal,
+    ChangeFeedGap,
     Conflict,
     Drift,
     ExpectedVersionMismatch,
@@ -30,6 +32,7 @@ from omnigraph.base.errors import (
     TypeCheckError,
     Unavailable,
 )
+from omnigraph.engine.changes.model import ChangeSet
 from omnigraph.engine.merge.conflicts import MergeConflicts
 from omnigraph.engine.merge.result import MergePreview, MergeResult
 from omnigraph.engine.read.engines import choose_engine as choose_query_engine
@@ -123,6 +126,9 @@ __all__ = [
     "BadRequest",
     "BuildIndexes",
     "CatalogError",
+    "ChangeDiffRefusal",
+    "ChangeFeedGap",
+    "ChangeSet",
     "Compact",
     "Conflict",
     "Delete",

@@ -33,6 +33,7 @@ from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError, indexed, load_files, load_tables
 from omnigraph.engine.write.mutate import Call, MutationResult, mutate
 from omnigraph.engine.write.retry import told_if_deleted, writable
+from omnigraph.graph_history import History
 from omnigraph.graph_merges import Merges
 from omnigraph.graph_travel import Travel
 from omnigraph.manifest.branches import visible_branches
@@ -49,7 +50,7 @@ class OpenMode(Enum):
     READ_WRITE = "rw"
 
 
-class Graph(Merges, Travel):
+class Graph(Merges, History, Travel):
     """A graph at one place. Safe to use from several threads."""
 
     def __init__(self, context: CommitContext, mode: OpenMode) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from branch_children import NAMES, live
 
 import omnigraph as og
+from processes import FORKED
 
 pytestmark = pytest.mark.slow
 WRITERS, ROUNDS = 5, 30
@@ -19,8 +19,7 @@ KNOWN = {"Conflict", "NotFound", "ExpectedVersionMismatch", "BranchReplaced", "R
 def test_racing_branch_verbs_lose_nothing_acknowledged_and_tear_nothing(tmp_path: Path) -> None:
     schema = "node Left { name: String @key }\nnode Right { name: String @key }"
     graph = og.Graph.init(str(tmp_path / "graph"), schema)
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(WRITERS, spawn) as pool:
+    with ProcessPoolExecutor(WRITERS, FORKED) as pool:
         running = [pool.submit(live, graph.uri, number, ROUNDS) for number in range(WRITERS)]
         done = [future.result(timeout=250) for future in running]
 

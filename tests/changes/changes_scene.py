@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
 
 import omnigraph as og
+from omnigraph.storage.tables import open_table
 
 SCHEMA = """node Person {
   name: String @key
@@ -77,6 +79,44 @@ def stored(graph: og.Graph, target: str, table_key: str = P) -> dict[str, Row]:
         return {}
     entry = snapshot.tables[table_key]
     table = graph.context.ref(entry.location, entry.table_branch)
-    from omnigraph.storage.tables import open_table
-
     return {row["id"]: row for row in open_table(table, entry.table_version).read().to_pylist()}
+
+
+@dataclass
+class Told:
+    """A plain record of what was committed where: each commit's first parent and the rows of both tables after it."""
+
+    parents: dict[str, str | None] = field(default_factory=dict)
+    states: dict[str, dict[str, dict[str, Row]]] = field(default_factory=dict)
+    heads: dict[str, str] = field(default_factory=dict)
+
+    def note(self, graph: og.Graph, branch: str) -> None:
+        """Look at the head of a branch, if it is new."""
+        head = graph.head_commit_id_for_branch(branch)
+        assert head is not None
+        if head not in self.parents:
+            self.parents[head] = self.heads.get(branch)
+            self.states[head] = {key: stored(graph, branch, key) for key in (P, K)}
+        self.heads[branch] = head
+
+    def chain(self, branch: str) -> list[str]:
+        """Oldest first."""
+        found: list[str] = []
+        at: str | None = self.heads[branch]
+        while at is not None:
+            found.insert(0, at)
+            at = self.parents[at]
+        return found
+
+    def net(self, one: str, two: str) -> dict[tuple[str, str], tuple[Row | None, Row | None]]:
+        found = {}
+        for key in (P, K):
+            old, new = self.states[one][key], self.states[two][key]
+            for name in sorted(old.keys() | new.keys()):
+                if key_of(old.get(name)) != key_of(new.get(name)):
+                    found[key, name] = (old.get(name), new.get(name))
+        return found
+
+
+def op_of(pair: tuple[Row | None, Row | None]) -> str:
+    return "insert" if pair[0] is None else "delete" if pair[1] is None else "update"

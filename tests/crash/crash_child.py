@@ -1,25 +1,24 @@
-"""One life of a process: it takes one order, writes to a graph or opens it, and usually dies at an armed point.
+"""One life of a process: it carries out one order, writes to a graph or opens it, and usually dies at an armed point.
 
-Run as a program by `crash_children`. What it says on its standard output survives its death.
+`crash_children` starts it. What it says survives its death.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from multiprocessing.connection import Connection
 from typing import Any
 
+from crash_verbs import VERBS
+from crash_world import EFFECTS, TABLES, plan_of, rows_of
 
-class _WithoutPandas:
-    """pyarrow looks for pandas, finds it slowly, and does without: half of the time to start."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None:
-        if name.partition(".")[0] == "pandas":
-            raise ModuleNotFoundError(name, name=name)
-        return None
+from omnigraph.base import failpoints
+from omnigraph.commit.plan import MUTATION, OPTIMIZE
+from omnigraph.commit.protocol import commit_plan
+from omnigraph.engine.write.changes import Compact, Upsert
+from omnigraph.graph import Graph
+from omnigraph.settings import Settings
 
 
 def say(*words: str) -> None:
@@ -50,31 +49,20 @@ def write_for_ever(order: dict[str, Any]) -> None:
 
 
 def use_verb(order: dict[str, Any]) -> None:
-    from crash_verbs import VERBS
-
     VERBS[order["verb"]].act(opened(order))
     say("acknowledged", order["verb"])
 
 
-def main() -> None:
-    order = json.loads(sys.stdin.readline())
+def live(order: dict[str, Any], said: Connection, complaints: str) -> None:
+    """The process: its words go to `said`, its complaints to a file."""
+    os.dup2(said.fileno(), 1)
+    said.close()
+    with open(complaints, "wb", buffering=0) as file:
+        os.dup2(file.fileno(), 2)
+    sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
     die = failpoints.kill_now if order["how"] == "kill" else failpoints.exit_now
     if order.get("fail_at"):
         failpoints.arm(order["fail_at"], failpoints.fail)
     failpoints.arm(order["die_at"], die, order.get("skip", 0))
     {"write": write, "loop": write_for_ever, "open": opened, "verb": use_verb}[order["does"]](order)
     failpoints.reach("the_end")
-
-
-if __name__ == "__main__":
-    sys.meta_path.insert(0, _WithoutPandas())  # type: ignore[arg-type]
-    from crash_world import EFFECTS, TABLES, plan_of, rows_of
-
-    from omnigraph.base import failpoints
-    from omnigraph.commit.plan import MUTATION, OPTIMIZE
-    from omnigraph.commit.protocol import commit_plan
-    from omnigraph.engine.write.changes import Compact, Upsert
-    from omnigraph.graph import Graph
-    from omnigraph.settings import Settings
-
-    main()

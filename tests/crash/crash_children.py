@@ -1,19 +1,18 @@
-"""Children that wait, already started, for the one order of their life. Never forked: lance does not survive that."""
+"""Children that live until they have carried out one order or died of it."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import subprocess
-import sys
-from collections import deque
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+from crash_child import live
+
+from processes import FORKED
 
 DIED_BY = {"exit": 77, "kill": -9}
-_PROGRAM = Path(__file__).with_name("crash_child.py")
 _LIFE_S_MAX = 120
 
 
@@ -26,40 +25,48 @@ class Ended:
     stderr: str
 
 
+class Child:
+    """One process at its order. What it said can be read when it is dead, too."""
+
+    def __init__(self, order: dict[str, Any], complaints: Path) -> None:
+        self._complaints = complaints
+        reader, writer = FORKED.Pipe(duplex=False)
+        self._process = FORKED.Process(target=live, args=(order, writer, str(complaints)), daemon=True)
+        self._process.start()
+        writer.close()
+        # Only its own end is open now, so its words end when it does.
+        self.out: TextIO = os.fdopen(os.dup(reader.fileno()), encoding="utf-8")
+        reader.close()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def ended(self) -> Ended:
+        """How it ended, once it has."""
+        self._process.join(_LIFE_S_MAX)
+        code = self._process.exitcode
+        if code is None:
+            self.kill()
+            raise AssertionError(f"it lives after {_LIFE_S_MAX} s: {self._complaints.read_text()}")
+        with self.out:
+            said = dict(line.rstrip("\n").split(" ", 1) for line in self.out if " " in line)
+        return Ended(code, said, self._complaints.read_text() if self._complaints.exists() else "")
+
+
 class Children:
-    """Starts children ahead of need, so that starting one costs no waiting."""
+    """Starts children and keeps what they complain of."""
 
-    def __init__(self, ahead: int = 2) -> None:
-        self._waiting: deque[subprocess.Popen[str]] = deque()
-        self._ahead = ahead
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="crash-")
+        self._count = 0
 
-    def start(self) -> subprocess.Popen[str]:
-        """A child that waits for its order; another one starts for later."""
-        while len(self._waiting) <= self._ahead:
-            self._waiting.append(_spawned())
-        return self._waiting.popleft()
+    def start(self, order: dict[str, Any]) -> Child:
+        self._count += 1
+        return Child(order, Path(self._folder.name, f"{self._count}.err"))
 
     def live(self, order: dict[str, Any]) -> Ended:
         """Give a child its order and wait until it has died."""
-        child = self.start()
-        out, err = child.communicate(json.dumps(order) + "\n", timeout=_LIFE_S_MAX)
-        said = dict(line.split(" ", 1) for line in out.splitlines() if " " in line)
-        return Ended(child.returncode, said, err)
+        return self.start(order).ended()
 
     def dismiss(self) -> None:
-        for child in self._waiting:
-            child.kill()
-            with contextlib.suppress(OSError):
-                child.communicate(timeout=_LIFE_S_MAX)
-        self._waiting.clear()
-
-
-def _spawned() -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(_PROGRAM)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "LANCE_LOG": "error"},
-    )
+        self._folder.cleanup()

@@ -92,6 +92,8 @@ class VerbCase:
         writer, _, window = self.point.rpartition(".")
         if writer in ("stage", "fork"):
             return False
+        if writer.startswith("tag_"):
+            return window.startswith("post_")
         if writer.startswith("branch_"):
             # A load onto a new branch has made the branch, and nothing else.
             return window == "post_manifest" and not self.verb.tables
@@ -124,8 +126,15 @@ def _create_again(graph: Graph) -> None:
     graph.branch_create("draft")
 
 
+def _create_and_tag(graph: Graph) -> None:
+    _create_and_write(graph)
+    graph.tag_create("team/v1", "draft")
+
+
 _MUTATIONS, _LOADS, _INDEXES = _windows("mutation"), _windows("load"), _windows("ensure_indices")
 _OF_CREATE, _OF_DELETE = ("branch_create.post_manifest",), ("branch_delete.pre_manifest", "branch_delete.post_manifest")
+_OF_TAG_CREATE = ("tag_create.pre_put", "tag_create.post_put")
+_OF_TAG_DELETE = ("tag_delete.pre_delete", "tag_delete.post_delete")
 _NEW = {"branch": "draft", "from_branch": "main", "index": False}
 VERBS = {
     v.name: v
@@ -152,6 +161,8 @@ VERBS = {
             "later",
         ),
         Verb("branch_delete", lambda graph: graph.branch_delete("draft"), _OF_DELETE, 0, _create_and_write, "draft"),
+        Verb("tag_create", lambda graph: graph.tag_create("v1", "draft"), _OF_TAG_CREATE, 0, _create_and_tag),
+        Verb("tag_delete", lambda graph: graph.tag_delete("team/v1"), _OF_TAG_DELETE, 0, _create_and_tag),
     )
 }
 
@@ -182,8 +193,13 @@ def build(uri: str) -> None:
 
 
 def content(graph: Graph) -> dict[str, list[str]]:
-    """Every branch as its export tells it; the ids of edges are made up anew each time, so they do not count."""
-    return {name: sorted(map(_plain, b"".join(graph.export(branch=name)).splitlines())) for name in graph.branch_list()}
+    """Every branch and tag as its export tells it; the ids of edges are made up anew each time and do not count."""
+    shown = {name: graph.snapshot(name) for name in graph.branch_list()}
+    shown |= {f"tag {tag.name}": graph.snapshot_of(tag.name) for tag in graph.tag_list()}
+    return {
+        name: sorted(map(_plain, b"".join(graph.export(snapshot=snapshot)).splitlines()))
+        for name, snapshot in shown.items()
+    }
 
 
 def _plain(line: bytes) -> str:

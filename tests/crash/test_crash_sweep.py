@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from crash_cases import RECOVERY_POINTS, Case, Outcome, chosen, chosen_on_s3, seed_of_today, whole_product
 from crash_checks import check_recovered
-from crash_children import Children
+from crash_children import DIED_BY, Children
 from crash_scene import Template, World, order_in
 from crash_world import EFFECTS, TABLES, heads, pins, seen
 
@@ -87,16 +86,11 @@ def test_a_writer_killed_at_any_moment_loses_no_acknowledged_write(
 
 def said_until_killed(children: Children, home: Home, delay_s: float) -> list[str]:
     """What a child that writes in a loop said, killed that long after it first began to write."""
-    child = children.start()
-    order = {**order_in(home, "loop"), "die_at": "never", "how": "kill"}
-    assert child.stdin is not None
-    assert child.stdout is not None
-    child.stdin.write(json.dumps(order) + "\n")
-    child.stdin.flush()
-    said = [child.stdout.readline()]
+    child = children.start({**order_in(home, "loop"), "die_at": "never", "how": "kill"})
+    said = [child.out.readline()]
     alarm = threading.Timer(delay_s, child.kill)
     alarm.start()
-    said += child.stdout.readlines()
+    said += child.out.readlines()
     alarm.join()
-    child.communicate()
+    assert child.ended().code == DIED_BY["kill"]
     return said

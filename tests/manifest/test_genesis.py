@@ -1,7 +1,6 @@
 """Making a graph: it exists from its manifest on, at most one `init` of a place succeeds, and a crash is repairable."""
 
 import json
-import multiprocessing
 import os
 import shutil
 import socket
@@ -15,8 +14,8 @@ from omnigraph import BadRequest, Conflict, Graph, NotFound, Upsert
 from omnigraph.base.errors import ParseError
 from omnigraph.base.failpoints import arm, disarm_all, fail
 from omnigraph.storage.objects import LocalObjectStore
+from processes import FORKED
 
-SPAWN = multiprocessing.get_context("spawn")
 BEFORE_MANIFEST = ["init.schema_written", "init.tables_created", "init.pre_manifest"]
 
 
@@ -26,7 +25,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def crash(place: Path, failpoint: str) -> None:
-    child = SPAWN.Process(target=init_and_die, args=(str(place), failpoint))
+    child = FORKED.Process(target=init_and_die, args=(str(place), failpoint))
     child.start()
     child.join(60)
     assert child.exitcode == 77
@@ -176,7 +175,7 @@ def test_claim_made_before_the_machine_restarted_yields_to_force_whatever_runs_u
 
 
 def test_claim_of_a_dead_process_yields_to_force_only(place: Path):
-    dead = SPAWN.Process(target=os.getpid)
+    dead = FORKED.Process(target=os.getpid)
     dead.start()
     dead.join()
     claim(place, dead.pid or 0)
@@ -211,9 +210,9 @@ def test_of_two_processes_that_initialise_one_place_exactly_one_wins(tmp_path: P
         crash(places[0], "init.tables_created")
         for other in places[1:]:
             shutil.copytree(places[0], other)
-    start, results = SPAWN.Barrier(2), SPAWN.Queue()
+    start, results = FORKED.Barrier(2), FORKED.Queue()
     uris = [str(p) for p in places]
-    racers = [SPAWN.Process(target=init_each, args=(uris, force, start, results)) for _ in range(2)]
+    racers = [FORKED.Process(target=init_each, args=(uris, force, start, results)) for _ in range(2)]
     for racer in racers:
         racer.start()
     told = [results.get(timeout=60) for _ in range(2 * len(places))]

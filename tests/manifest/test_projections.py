@@ -1,6 +1,5 @@
 """The commit tables: they may lag or be lost, they catch up in batches, and they decide nothing."""
 
-import multiprocessing
 import shutil
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from projection_children import open_and_close
 
 from omnigraph import Graph, Settings, Unavailable, Upsert
 from omnigraph.manifest import projections
+from processes import FORKED
 
 COMMITS, ACTORS = "_graph_commits.lance", "_graph_commit_actors.lance"
 
@@ -158,9 +158,8 @@ def test_rows_nobody_knows_are_kept(graph: Graph):
 @pytest.mark.slow
 def test_handles_that_catch_up_at_one_moment_add_each_commit_once(graph: Graph):
     write(graph, "a", "b", "c")
-    spawn = multiprocessing.get_context("spawn")
-    start = spawn.Barrier(4)
-    others = [spawn.Process(target=open_and_close, args=(graph.uri, start)) for _ in range(4)]
+    start = FORKED.Barrier(4)
+    others = [FORKED.Process(target=open_and_close, args=(graph.uri, start)) for _ in range(4)]
     for other in others:
         other.start()
     for other in others:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -13,6 +12,7 @@ from mutate_scene import edges, people, run
 
 import omnigraph as og
 from omnigraph.base import failpoints
+from processes import FORKED
 
 SCHEMA = "node Person { name: String @key age: I32? }\nedge Follows: Person -> Person"
 REFUSALS = {"InvalidData", "ExpectedVersionMismatch", "RowLevelCasContention"}
@@ -103,7 +103,7 @@ def test_a_condition_that_holds_lets_the_write_through(graph: og.Graph) -> None:
 @pytest.mark.slow
 def test_racing_processes_leave_no_edge_without_its_nodes(tmp_path: Path) -> None:
     graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA)
-    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(4, FORKED) as pool:
         running = [pool.submit(live, graph.uri, number, 25) for number in range(4)]
         done = [future.result(timeout=250) for future in running]
     again = og.Graph.open(graph.uri)
@@ -117,7 +117,7 @@ def test_racing_processes_leave_no_edge_without_its_nodes(tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_every_insert_of_racing_processes_is_accepted(tmp_path: Path) -> None:
     graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA)
-    with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(4, FORKED) as pool:
         running = [pool.submit(insert_many, graph.uri, number, 12) for number in range(4)]
         told = [name for future in running for name in future.result(timeout=250)]
     again = og.Graph.open(graph.uri)

@@ -1,6 +1,5 @@
-"""One pool of spawned processes for all races: importing Lance is the dear part."""
+"""One pool of processes for all races."""
 
-import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import pytest
 from race_helpers import CREWS, SCHEMA, Ground, enter_pool
 
 from graph_places import S3, DiskPlace, Place, S3Place
+from processes import FORKED
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,8 @@ class Arena:
 
 @pytest.fixture(scope="session")
 def arena() -> Iterator[Arena]:
-    spawn = multiprocessing.get_context("spawn")
-    gates, stop = {crew: spawn.Barrier(crew) for crew in CREWS.values()}, spawn.Event()
-    with ProcessPoolExecutor(max(gates) + 1, spawn, initializer=enter_pool, initargs=(gates, stop)) as executor:
+    gates, stop = {crew: FORKED.Barrier(crew) for crew in CREWS.values()}, FORKED.Event()
+    with ProcessPoolExecutor(max(gates) + 1, FORKED, initializer=enter_pool, initargs=(gates, stop)) as executor:
         yield Arena(executor, stop)
 
 

@@ -1,6 +1,5 @@
 """One of several writers is killed at random moments, again and again; what it had been told stays true."""
 
-import multiprocessing
 import random
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -11,9 +10,9 @@ from race_checks import assert_at_rest, assert_keys_once, assert_linear
 from race_helpers import TABLES, AckLog, Ground, Told, read_at, write_until_done
 
 from graph_places import DISK, S3, Home, Place
+from processes import FORKED
 
 pytestmark = pytest.mark.slow
-SPAWN = multiprocessing.get_context("spawn")
 FULL = [pytest.mark.full, pytest.mark.timeout(900)]
 # How often the victim is killed, and after how many fragments the manifest is compacted meanwhile.
 TRIALS = [
@@ -29,14 +28,14 @@ class Mortal:
     """A writer process that can be killed and started again; it goes on where its log ends."""
 
     def __init__(self, home: Home, keys: list[str], log: Path, compact_fragments: int) -> None:
-        self.writing = SPAWN.Event()
+        self.writing = FORKED.Event()
         self.arguments = (home, keys, str(log), compact_fragments, self.writing)
         self.keys, self.log = keys, AckLog(log)
         self.process: Any = None
 
     def start(self) -> None:
         self.writing.clear()
-        self.process = SPAWN.Process(target=write_until_done, args=self.arguments)
+        self.process = FORKED.Process(target=write_until_done, args=self.arguments)
         self.process.start()
 
     def kill_after(self, seconds: float) -> bool:

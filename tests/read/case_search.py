@@ -112,4 +112,29 @@ CASES = [
         f"}} return {{ $d, {_RRF} as s }} order {{ $d.name }} limit 3",
         table("d s", ("d1", 1 / 63 + 1 / 62), ("d2", 1 / 61 + 1 / 63), ("d3", 1 / 62)),
     ),
+    _docs(
+        "of two entities that a fusion scores alike the smaller id is taken, whatever stands beside it",
+        '$a cites $d } return { $a, $d } order { rrf(bm25($d.title, "fox"), bm25($d.title, "bear")) } limit 1',
+        table("a d", ("d2", "d3")),
+    ),
+    _docs(
+        "the nearest arm of a fusion keeps as many entities as the limit",
+        f"}} return {{ $d, {_RRF} as s }} order {{ $d.name }} limit 1",
+        table("d s", ("d1", 1 / 62)),
+    ),
+    _docs(
+        "nearest through an alias is nearest first whatever the direction says",
+        "} return { $d, nearest($d.vec, [1.0, 0.0]) as far } order { far desc } limit 2",
+        table("d far", ("d1", 0.0), ("d3", 0.4)),
+    ),
+    _docs(
+        "a fusion through an alias is best first whatever the direction says",
+        f"}} return {{ $d, {_RRF} as s }} order {{ s asc }} limit 2",
+        table("d s", ("d2", 1 / 61 + 1 / 63), ("d5", 1 / 61)),
+    ),
+    _docs(
+        "rows that nearest orders alike come in the order of later keys",
+        "} return { $d } order { nearest($d.vec, [0.0, 1.0]), $d.year desc } limit 4",
+        column("d", "d2", "d3", "d1", "d6"),
+    ),
 ]

@@ -185,3 +185,18 @@ def test_queries_of_several_threads_do_not_disturb_each_other(graph: og.Graph) -
         asked = [ALL, KINDS] * 40
         found = list(pool.map(lambda source: shared.query(source).to_json()["rows"], asked))
     assert found == [expected[source] for source in asked]
+
+
+@pytest.mark.parametrize(
+    "clause", ['{ name: "ana" }', '$p.name = "ana"', '"ana" = $p.name', '$p.id = "ana"', "{ name: $n }"]
+)
+def test_equality_with_an_id_or_a_text_key_is_answered_by_id(graph: og.Graph, clause: str) -> None:
+    source = f"query q($n: String?) {{ match {{ $p: Person {clause} }} return {{ $p.age }} }}"
+
+    assert "by id" in graph.explain(source)
+    assert graph.query(source, {"n": "ana"}).rows == [{"p.age": 31}]
+
+
+@pytest.mark.parametrize("clause", ['$p.name != "ana"', '$p.kind = "ana"', '$p.name starts_with "ana"', "$p.age = 31"])
+def test_what_is_no_equality_with_a_key_is_not_answered_by_id(graph: og.Graph, clause: str) -> None:
+    assert "by id" not in graph.explain(f"query q() {{ match {{ $p: Person {clause} }} return {{ $p.age }} }}")

@@ -1,6 +1,5 @@
 """The store itself is killed under load and started again: nothing acknowledged is lost, nobody is told a lie."""
 
-import multiprocessing
 import random
 import threading
 import time
@@ -18,10 +17,10 @@ from restart_writers import NOBODY, WINDOWS, Failed, Logs, Signals, write_number
 from graph_places import Home, S3Place
 from omnigraph import Graph
 from omnigraph.manifest.projections import projected_ids
+from processes import FORKED
 from s3_server import BUCKET, S3Server
 
 pytestmark = pytest.mark.slow
-SPAWN = multiprocessing.get_context("spawn")
 WRITERS = len(WINDOWS)
 # How long the store is away, by turns: shorter, about as long, and longer than an impatient client tries again.
 AWAY_S = [0.0, 1.0, 3.0]
@@ -82,11 +81,11 @@ class Crew:
 
     def __init__(self, home: Home, folder: Path) -> None:
         self.logs = [Logs.of(folder, w) for w in range(WRITERS)]
-        self._signals = Signals(SPAWN.Value("i", NOBODY), *(SPAWN.Event() for _ in range(3)))
+        self._signals = Signals(FORKED.Value("i", NOBODY), *(FORKED.Event() for _ in range(3)))
         # One writer waits for the store to come back, the others soon give up and go on with the next number.
         homes = [home, *[replace(home, settings=replace(home.settings, **IMPATIENT))] * (WRITERS - 1)]
         self._processes = [
-            SPAWN.Process(target=write_numbers, args=(h, w, str(folder), self._signals)) for w, h in enumerate(homes)
+            FORKED.Process(target=write_numbers, args=(h, w, str(folder), self._signals)) for w, h in enumerate(homes)
         ]
 
     def __enter__(self) -> "Crew":

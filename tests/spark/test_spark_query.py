@@ -14,6 +14,7 @@ import omnigraph as og
 from omnigraph.engine.read import query as reading
 from omnigraph.plan.check import compile_query
 from omnigraph.plan.typed import ReadQuery
+from omnigraph.settings import Settings
 from read import case_search
 from read.agree import disagreement, misfit
 from read.case_scenes import Rows
@@ -95,5 +96,33 @@ def test_an_answer_on_spark_is_a_frame_of_one_snapshot(places: dict[str, og.Grap
 def test_what_spark_does_not_know_is_refused_by_name(places: dict[str, og.Graph]) -> None:
     with pytest.raises(og.BadRequest, match="unknown engine 'sparkle'"):
         places["spec"].query("query q() { match { $p: Person } return { $p.name } }", engine="sparkle")
-    with pytest.raises(og.BadRequest, match="a timeout"):
-        places["spec"].query("query q() { match { $p: Person } return { $p.name } }", engine="spark", timeout_ms=5)
+    with pytest.raises(og.BadRequest, match="--analyze is not for queries on Spark"):
+        places["spec"].query("query q() { match { $p: Person } return { $p.name } }", engine="spark", analyze=True)
+
+
+PEOPLE = "query q() { match { $p: Person $q: Person } return { $p.name } }"
+
+
+def test_a_query_on_spark_keeps_the_limits_of_a_read(places: dict[str, og.Graph]) -> None:
+    def limited(**limits: int) -> og.Graph:
+        return og.Graph.open(places["walks"].uri, "r", settings=Settings(**limits))  # type: ignore[arg-type]
+
+    for asked, limit in (
+        (lambda: limited(limits_result_rows=35).query(PEOPLE, engine="spark"), ("limits.result_rows", 35)),
+        (lambda: limited(limits_query_timeout_ms=1).query(PEOPLE, engine="spark"), ("limits.query_timeout_ms", 1)),
+        (lambda: limited().query(PEOPLE, engine="spark", timeout_ms=2), ("limits.query_timeout_ms", 2)),
+    ):
+        with pytest.raises(og.LimitExceeded) as told:
+            asked()
+        assert (told.value.limit, told.value.value) == limit
+    assert limited(limits_result_rows=36).query(PEOPLE, engine="spark", timeout_ms=120_000).row_count == 36
+
+
+def test_a_query_on_spark_says_what_the_one_in_memory_says(places: dict[str, og.Graph]) -> None:
+    zero = "query q() { match { $d: Doc } return { $d } order { nearest($d.vec, [0.0, 0.0]) } limit 1 }"
+    told = []
+    for engine in ("embedded", "spark"):
+        with pytest.raises(og.BadRequest) as refused:
+            places["docs"].query(zero, engine=engine)
+        told.append((str(refused.value), refused.value.hint))
+    assert told[0] == told[1]

@@ -1,6 +1,5 @@
 """What every object store owes the commit protocol, whichever store it is."""
 
-import multiprocessing
 import os
 import threading
 from collections import Counter
@@ -14,6 +13,7 @@ from object_children import compete
 from omnigraph import Unavailable
 from omnigraph.storage.objects import LocalObjectStore, ObjectStore
 from omnigraph.storage.s3 import S3ObjectStore
+from processes import FORKED
 
 KEY = "__recovery/one.json"
 
@@ -189,11 +189,10 @@ def test_list_and_read_ignore_writes_in_progress(store: ObjectStore):
 
 @pytest.mark.slow
 def test_eight_processes_create_each_object_once_and_lose_no_replacement(tmp_path: Path):
-    spawn = multiprocessing.get_context("spawn")
-    start, results, keys = spawn.Barrier(8), spawn.Queue(), [f"k/{i}" for i in range(25)]
+    start, results, keys = FORKED.Barrier(8), FORKED.Queue(), [f"k/{i}" for i in range(25)]
     store = LocalObjectStore(str(tmp_path))
     store.put("counter", b"0")
-    children = [spawn.Process(target=compete, args=(str(tmp_path), me, keys, start, results)) for me in range(8)]
+    children = [FORKED.Process(target=compete, args=(str(tmp_path), me, keys, start, results)) for me in range(8)]
     for child in children:
         child.start()
     told = [answer for _ in children for answer in results.get(timeout=120)]

@@ -3,7 +3,6 @@
 Workers live here, not in the test modules, because spawned processes import them by name.
 """
 
-import multiprocessing
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ import pyarrow as pa
 from lance.commit import CommitConflictError
 from lance.fragment import RowIdSequence, write_fragments
 from lance.optimize import Compaction
+
+from processes import FORKED
 
 OP = lance.LanceOperation
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
@@ -291,11 +292,10 @@ def compact_until(uri: str, start: Any, stop: Any, results: Any) -> None:
 
 def race(uri: str, *, writers: int, count: int, compacting: bool) -> tuple[list[tuple[Any, ...]], tuple[int, int]]:
     """Every try as (row, read version, landed version or None, is a conflict), and (compactions landed, refused)."""
-    context = multiprocessing.get_context("spawn")
-    start, stop = context.Barrier(writers + compacting), context.Event()
-    results, compactions = context.Queue(), context.Queue()
-    workers = [context.Process(target=write_strictly, args=(uri, w, count, start, results)) for w in range(writers)]
-    janitor = context.Process(target=compact_until, args=(uri, start, stop, compactions))
+    start, stop = FORKED.Barrier(writers + compacting), FORKED.Event()
+    results, compactions = FORKED.Queue(), FORKED.Queue()
+    workers = [FORKED.Process(target=write_strictly, args=(uri, w, count, start, results)) for w in range(writers)]
+    janitor = FORKED.Process(target=compact_until, args=(uri, start, stop, compactions))
     running: Iterable[Any] = [*workers, janitor] if compacting else workers
     for process in running:
         process.start()

@@ -6,12 +6,14 @@ import os
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
 import pytest
 from travel_scene import Past, add, clean, people
 
 import omnigraph as og
 from omnigraph.base import failpoints
 from omnigraph.commit.locks import FileLock, LockLost
+from omnigraph.commit.tags import tags_that_need
 
 
 def names(graph: og.Graph) -> list[str]:
@@ -176,15 +178,11 @@ def test_a_branch_whose_fork_a_tagged_commit_elsewhere_shows_is_not_deleted(past
     graph.write({"node:City": og.Append(cities(graph, "oslo"))}, branch="later")  # its persons are still draft's
     graph.tag_create("v1", "later")
     graph.tag_create("v0", "main")
-    from omnigraph.commit.tags import tags_that_need
-
     assert tags_that_need(graph.context, graph.context.manifest.state("draft")) == ["v1"]
     assert tags_that_need(graph.context, graph.context.manifest.state("later")) == ["v1"]
 
 
-def cities(graph: og.Graph, *ids: str) -> object:
-    import pyarrow as pa
-
+def cities(graph: og.Graph, *ids: str) -> pa.Table:
     return pa.table({"id": list(ids), "name": list(ids)}, schema=graph.catalog.arrow_schema("node:City"))
 
 

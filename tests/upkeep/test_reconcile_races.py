@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-
 import pytest
 from upkeep_children import load, write_many
 from upkeep_scene import grow_old, ids, kept, outlast_slack, removed, running, sweep
 
 from graph_places import Home, Place
 from omnigraph.commit.staging import list_heartbeats
+from processes import FORKED
 
 pytestmark = pytest.mark.slow
 WRITERS, ROUNDS = 2, {"disk": 25, "s3": 6}
@@ -53,10 +52,9 @@ def test_files_staged_without_a_sign_of_life_are_not_spared_by_that_of_a_later_l
 
 
 def test_writers_and_branch_verbs_lose_nothing_to_cleanups_beside_them(place: Place, home: Home) -> None:
-    spawn = multiprocessing.get_context("spawn")
-    done = spawn.Queue()
+    done = FORKED.Queue()
     writers = [
-        spawn.Process(target=write_many, args=(home, number, ROUNDS[place.name], done)) for number in range(WRITERS)
+        FORKED.Process(target=write_many, args=(home, number, ROUNDS[place.name], done)) for number in range(WRITERS)
     ]
     told: list[list[tuple[str | None, str]]] = []
     try:

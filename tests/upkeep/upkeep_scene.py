@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from graph_places import Home, Place
 from omnigraph.engine.upkeep.cleanup import cleanup
 from omnigraph.engine.upkeep.decide import CLOCK_SLACK_US
 from omnigraph.engine.upkeep.result import CleanupResult
+from processes import FORKED
 
 SCHEMA = """
 node Left { name: String @key }
@@ -24,7 +24,6 @@ node Right { name: String @key }
 """
 NOW = timedelta(0)
 WAIT_S = 60
-_spawn = multiprocessing.get_context("spawn")
 
 
 def rows(*names: str) -> pa.Table:
@@ -76,7 +75,7 @@ def until(told: Callable[[], bool], what: str) -> None:
 
 def die(worker: Callable[..., None], *arguments: Any) -> None:
     """Run a process that kills itself at the failpoint it armed."""
-    process = _spawn.Process(target=worker, args=arguments)
+    process = FORKED.Process(target=worker, args=arguments)
     process.start()
     process.join(WAIT_S)
     assert process.exitcode == -9, f"{worker.__name__} ended with {process.exitcode}"
@@ -85,8 +84,8 @@ def die(worker: Callable[..., None], *arguments: Any) -> None:
 @contextmanager
 def running(worker: Callable[..., None], *arguments: Any) -> Iterator[tuple[Any, Any, Any]]:
     """A process with two events, `ready` that it sets and `go` that it waits for; it is ended with the block."""
-    ready, go = _spawn.Event(), _spawn.Event()
-    process = _spawn.Process(target=worker, args=(*arguments, ready, go))
+    ready, go = FORKED.Event(), FORKED.Event()
+    process = FORKED.Process(target=worker, args=(*arguments, ready, go))
     process.start()
     try:
         yield process, ready, go
@@ -97,4 +96,4 @@ def running(worker: Callable[..., None], *arguments: Any) -> Iterator[tuple[Any,
 
 
 def event() -> Any:
-    return _spawn.Event()
+    return FORKED.Event()

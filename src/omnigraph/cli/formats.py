@@ -79,28 +79,28 @@ def put_result(result: QueryResult, how: str) -> None:
 
 def put_plan(plan: str) -> None:
     """How a query is or was answered; its lines may quote what the user wrote."""
-    _put_all(one_line(line) for line in plan.rstrip().splitlines())
+    put_all(one_line(line) for line in plan.rstrip().splitlines())
 
 
 def put_rows(result: Rows, how: str) -> None:
     """Print rows as table, kv, csv, jsonl or arrow."""
     match how:
         case "kv":
-            _put_all(_kv(result))
+            put_all(_kv(result))
         case "csv":
-            _put_all(_csv(result))
+            put_all(_csv(result))
         case "jsonl":
-            _put_all(_jsonl(result))
+            put_all(_jsonl(result))
         case "arrow":
             table = _arrow(result)
             _put_arrow(table.schema, iter(table.to_batches()))
         case _ if on_terminal():
             _draw(result.headline, result.columns, list(result.rows))
         case _:
-            _put_all(_plain_table(result.headline, result.columns, list(result.rows)))
+            put_all(_plain_table(result.headline, result.columns, list(result.rows)))
 
 
-def _put_all(lines: Iterable[str]) -> None:
+def put_all(lines: Iterable[str]) -> None:
     """The lines in pieces, so that neither many lines nor a long output make it slow or large."""
     waiting, size = [], 0
     for line in lines:

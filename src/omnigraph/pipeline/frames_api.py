@@ -24,6 +24,7 @@ from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.inputs import FrameInput
 from omnigraph.pipeline.load import load_inputs
 from omnigraph.pipeline.options import GraphOptions, store_options
+from omnigraph.pipeline.query.deadline import deadline
 from omnigraph.pipeline.query.run import fitted, query_frame
 from omnigraph.pipeline.read_plan import READ_OPTIONS, named_snapshot, plan_frame
 from omnigraph.pipeline.session import spark_session
@@ -148,15 +149,15 @@ class SparkGraph:
         analyze: bool = False,
     ) -> QueryResult:
         """The same as a result in memory. Vectors are always compared exactly."""
-        if timeout_ms or analyze:
-            hint = "Use the embedded engine for them; on Spark, look at the plan with explain()."
-            raise BadRequest("a timeout and --analyze are not for queries on Spark", hint)
+        if analyze:
+            hint = "Use the embedded engine for it; on Spark, look at the plan with explain()."
+            raise BadRequest("--analyze is not for queries on Spark", hint)
         view, target = self._graph.view_of(branch, snapshot, as_of)
         call = ReadCall(source, name, params)
         compiled = self._graph.reader.compiled(view.catalog, call)
-        limits = ReadLimits.of(self._graph.settings)
-        frame = self.query_frame(view, call)
-        with spark_failures(f"query '{compiled.query.name}'"):
+        limits = ReadLimits.of(self._graph.settings, timeout_ms)
+        with deadline(self.session, limits), spark_failures(f"query '{compiled.query.name}'"):
+            frame = self.query_frame(view, call)
             found = (frame.limit(limits.result_rows + 1) if limits.result_rows else frame).toArrow()
         if limits.result_rows and found.num_rows > limits.result_rows:
             raise limits.too_many_rows()

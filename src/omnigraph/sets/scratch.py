@@ -299,7 +299,9 @@ class Scratch:
         try:
             for name, relation in relations.items():
                 cursor.register(name, relation)
-            yield cursor.sql(sql).to_arrow_reader(batch_rows)
+            with cursor.sql(sql).to_arrow_reader(batch_rows) as reader:
+                # Closed also when the asker fails half-way: an open answer would refuse what comes next.
+                yield reader
         except duckdb.OutOfMemoryException as error:
             raise LimitExceeded(
                 f"{self.sql_bytes} bytes do not suffice to compare this many rows",

@@ -121,8 +121,10 @@ def _fragments(table: Table) -> Mapping[tuple[str, ...], Any]:
     return table.fragments_by_files
 
 
-def _deletions(fragment: Any) -> str:
-    return repr(fragment.deletion_file)
+def _deletions(fragment: Any) -> tuple[int, int] | None:
+    """Which file says what is deleted; two branches may delete as many rows of a fragment, but not the same ones."""
+    file = fragment.deletion_file
+    return None if file is None else (int(file.id), int(file.read_version))
 
 
 def _physical_rows(fragments: Sequence[Any]) -> int:

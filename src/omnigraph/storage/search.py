@@ -88,7 +88,7 @@ def _coverage(table: Table, column: str, serves: Callable[[Any], bool]) -> froze
         present = set(fragment_ids(table))
         return frozenset(
             int(number)
-            for found in table.dataset.describe_indices()
+            for found in table.described_indices
             if found.field_names == [column] and serves(found)
             for segment in found.segments
             for number in segment.fragment_ids

@@ -203,6 +203,11 @@ class Table:
         return [f.metadata for f in self.dataset.get_fragments()]
 
     @cached_property
+    def described_indices(self) -> Sequence[Any]:
+        """What each index is and which fragments it covers."""
+        return self.dataset.describe_indices()
+
+    @cached_property
     def fragments_by_files(self) -> Mapping[tuple[str, ...], Any]:
         """What is known of each fragment, by the paths of its data files."""
         return {tuple(file.path for file in f.files): f for f in self.fragments()}

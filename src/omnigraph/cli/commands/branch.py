@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from omnigraph.cli.command import Run, YesOption, command, help_if_no_command
+from omnigraph.cli.commands import changes
 from omnigraph.cli.commands.merge import add_to_branch
 from omnigraph.cli.formats import JSON, ROW_FORMATS, TEXT, Rows, put_rows
 from omnigraph.cli.output import put_json, put_line
@@ -32,6 +33,7 @@ def add_to(app: typer.Typer) -> None:
     command(branch, "list", examples=_LIST_EXAMPLES, formats=ROW_FORMATS)(_list)
     command(branch, "delete", examples=_DELETE_EXAMPLES)(_delete)
     add_to_branch(branch)
+    changes.add_to_branch(branch)
     app.add_typer(branch, name="branch")
 
 

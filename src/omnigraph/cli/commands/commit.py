@@ -11,6 +11,7 @@ from omnigraph.base.clock import iso_us
 from omnigraph.base.moments import time_us
 from omnigraph.cli.bodies import commit_body, recovery_body
 from omnigraph.cli.command import BranchOption, Run, command, help_if_no_command
+from omnigraph.cli.commands import changes
 from omnigraph.cli.commands.merge import add_to_commit
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import JSON, ROW_FORMATS, TEXT, Rows, put_rows
@@ -41,6 +42,7 @@ def add_to(app: typer.Typer) -> None:
     command(commit, "list", examples=_LIST_EXAMPLES, formats=ROW_FORMATS)(_list)
     command(commit, "show", examples=_SHOW_EXAMPLES)(_show)
     add_to_commit(commit)
+    changes.add_to_commit(commit)
     app.add_typer(commit, name="commit")
 
 

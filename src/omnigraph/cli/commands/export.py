@@ -47,11 +47,11 @@ def _export(
         for piece in pieces:
             put_bytes(piece)
     else:
-        _save(pieces, out)
+        save(pieces, out)
         run.note(f"exported to {out}")
 
 
-def _save(pieces: Iterator[bytes], path: str) -> None:
+def save(pieces: Iterator[bytes], path: str) -> None:
     """The whole file or none: it gets its name when it is complete."""
     partial = f"{path}.partial"
     try:

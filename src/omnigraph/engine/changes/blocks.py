@@ -15,12 +15,11 @@ import orjson
 
 from omnigraph.base.errors import BadRequest, ChangeDiffRefusal, LimitExceeded
 from omnigraph.engine.changes.chain import Chain, Shown
+from omnigraph.engine.changes.desk import Desk
 from omnigraph.engine.changes.model import Block, Change, ChangeFilter
 from omnigraph.engine.changes.pairs import Entries, TablePair, moved_pairs
 from omnigraph.engine.changes.tables import OpenPair, open_pair
 from omnigraph.engine.changes.tokens import PAGE_TOKEN, Position, decode_token, encode_token, rejected
-from omnigraph.sets.scratch import Scratch
-from omnigraph.settings import Settings
 from omnigraph.storage.places import Root
 
 LIMIT, LIMIT_MAX = 1_000, 8_192
@@ -75,23 +74,21 @@ class CommitDiff:
         self._pairs = [open_pair(root, pair) for pair in pairs]
         self.boundary_type = next((p.pair.table_key.partition(":")[2] for p in self._pairs if _is_boundary(p)), None)
 
-    def changes(self, scratch: Scratch, after: Position | None = None) -> Iterator[Change]:
-        """Those that follow a position."""
+    def page(self, desk: Desk, room: Allowance, after: Position | None = None) -> tuple[list[Change], bool]:
+        """As many changes as fit of those that follow a position, and whether they are the last ones."""
+        told: list[Change] = []
         for pair in self._pairs:
             if not self._wanted.wants_table(*pair.pair.keys) or (after and pair.pair.order < after.table):
                 continue
             here = after if after is not None and pair.pair.order == after.table else None
-            for change in _following(pair.changes(scratch), here):
-                if self._wanted.wants_op(change.op):
-                    yield change
-
-    def page(self, scratch: Scratch, room: Allowance, after: Position | None = None) -> tuple[list[Change], bool]:
-        """As many changes as fit, and whether they are the last ones."""
-        told: list[Change] = []
-        for change in self.changes(scratch, after):
-            if not room.takes(change):
-                return told, False
-            told.append(change)
+            with desk.row_changes(pair) as found:
+                for change in _following(pair.changes(found.changes, here.floor if here else b""), here):
+                    if not self._wanted.wants_op(change.op):
+                        continue
+                    if not room.takes(change):
+                        found.keep()
+                        return told, False
+                    told.append(change)
         return told, True
 
 
@@ -126,7 +123,7 @@ def commit_block(
     chain: Chain,
     place: int,
     wanted: ChangeFilter,
-    settings: Settings,
+    desk: Desk,
     room: Allowance,
     page_token: str | None = None,
 ) -> Block:
@@ -142,8 +139,7 @@ def commit_block(
         raise ChangeDiffRefusal(
             reason="schema_boundary", graph_commit_id=commit.graph_commit_id, type_name=diff.boundary_type
         )
-    with Scratch(settings) as scratch:
-        changes, is_all = diff.page(scratch, room, after)
+    changes, is_all = diff.page(desk, room, after)
     token = None
     if not is_all:
         told = {"k": "page", "c": commit.graph_commit_id, "f": wanted.digest}

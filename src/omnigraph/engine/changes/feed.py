@@ -16,12 +16,11 @@ from typing import Any
 from omnigraph.base.errors import BadRequest, ChangeFeedGap, NotFound, Reclaimed
 from omnigraph.engine.changes.blocks import Allowance, CommitDiff, bounded, position_of
 from omnigraph.engine.changes.chain import Chain, Shown
+from omnigraph.engine.changes.desk import Desk
 from omnigraph.engine.changes.model import Block, ChangeFilter, FeedPage
 from omnigraph.engine.changes.pairs import Entries
 from omnigraph.engine.changes.tokens import CURSOR, PAGE_TOKEN, Position, decode_token, encode_token, rejected
 from omnigraph.manifest.store import branch_label
-from omnigraph.sets.scratch import Scratch
-from omnigraph.settings import Settings
 from omnigraph.storage.places import Root
 
 COMMITS, COMMITS_MAX = 128, 512
@@ -53,11 +52,11 @@ class _Standing:
 class Feed:
     """One branch at one moment, and the identity its cursors carry."""
 
-    def __init__(self, root: Root, chain: Chain, genesis_id: str, settings: Settings) -> None:
+    def __init__(self, root: Root, chain: Chain, genesis_id: str, desk: Desk) -> None:
         self._root = root
         self._chain = chain
         self._genesis_id = genesis_id
-        self._settings = settings
+        self._desk = desk
         if not chain.state.incarnation:
             branch = branch_label(chain.state.branch)
             raise BadRequest(
@@ -71,19 +70,22 @@ class Feed:
         standing = self._standing(asked)
         blocks: list[Block] = []
         place = standing.place
-        with Scratch(self._settings) as scratch:
-            for parent, shown in self._steps(standing, commits):
-                if room.is_spent:
-                    break
-                inside = standing.inside if place == standing.place else None
-                diff = self._diff(parent, shown, wanted, asked, place)
-                block, is_all = _block(diff, scratch, room, inside)
-                if not is_all and not block.changes:
-                    break  # The page is full: this commit begins the next one.
-                blocks.append(block)
-                if not is_all:
-                    return FeedPage(blocks, next_page_token=self._page_token(wanted, place, standing.until, block))
-                place += 1
+        for parent, shown in self._steps(standing, commits):
+            if room.is_spent:
+                break
+            inside = standing.inside if place == standing.place else None
+            try:
+                block, is_all = self._block(parent, shown, wanted, room, inside)
+            except Reclaimed as error:
+                if blocks:
+                    break  # What could be read is told first; the next poll meets the gap.
+                raise ChangeFeedGap(shown.commit.graph_commit_id, asked.cursor) from error
+            if not is_all and not block.changes:
+                break  # The page is full: this commit begins the next one.
+            blocks.append(block)
+            if not is_all:
+                return FeedPage(blocks, next_page_token=self._page_token(wanted, place, standing.until, block))
+            place += 1
         caught_up = place >= len(self._chain.commits) - 1
         return FeedPage(blocks, cursor=self.cursor(wanted, place), caught_up=caught_up)
 
@@ -105,12 +107,15 @@ class Feed:
             yield parent.entries, step
             parent = step
 
-    def _diff(self, parent: Entries, shown: Shown, wanted: ChangeFilter, asked: Poll, place: int) -> CommitDiff:
-        try:
-            return CommitDiff(self._root, parent, shown, wanted)
-        except Reclaimed as error:
-            cursor = asked.cursor if asked.page_token is None else self.cursor(wanted, place)
-            raise ChangeFeedGap(shown.commit.graph_commit_id, cursor) from error
+    def _block(
+        self, parent: Entries, shown: Shown, wanted: ChangeFilter, room: Allowance, inside: Position | None
+    ) -> tuple[Block, bool]:
+        """The block of a commit as far as it fits, and whether that is all of it."""
+        diff = CommitDiff(self._root, parent, shown, wanted)
+        if diff.boundary_type is not None:
+            return Block(diff.commit, [], boundary="schema"), True
+        changes, is_all = diff.page(self._desk, room, inside)
+        return Block(diff.commit, changes), is_all
 
     def _identity(self, wanted: ChangeFilter) -> dict[str, Any]:
         state = self._chain.state
@@ -175,11 +180,3 @@ class Feed:
         if place is None:
             raise rejected(what, "its commit is not in the history of the branch")
         return place
-
-
-def _block(diff: CommitDiff, scratch: Scratch, room: Allowance, inside: Position | None) -> tuple[Block, bool]:
-    """The block of a commit as far as it fits, and whether that is all of it."""
-    if diff.boundary_type is not None:
-        return Block(diff.commit, [], boundary="schema"), True
-    changes, is_all = diff.page(scratch, room, inside)
-    return Block(diff.commit, changes), is_all

@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.base.errors import NotFound, Reclaimed
+from omnigraph.base.errors import NotFound, OmniError, Reclaimed
 from omnigraph.engine.changes.chain import Chain
 from omnigraph.engine.changes.model import Image, Op, Past
 from omnigraph.engine.changes.packed import packed_rows
-from omnigraph.engine.changes.tables import images_of
+from omnigraph.engine.changes.tables import images_of, refuse_reclaimed
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.storage.places import Root
@@ -107,7 +107,11 @@ def _seen(root: Root, move: Move, id: str) -> _Seen:
     table = open_table(TableRef(root, entry.location, entry.table_branch), entry.table_version, key)
     stable = table.has_stable_row_ids
     columns = [*table.schema.names, *([UPDATED] if stable else [])]
-    rows = table.find([id], columns).combine_chunks()
+    try:
+        rows = table.find([id], columns).combine_chunks()
+    except OmniError:
+        refuse_reclaimed(root, key, entry)
+        raise
     if not rows.num_rows:
         return _ABSENT
     batch = rows.select(table.schema.names).to_batches()[0]

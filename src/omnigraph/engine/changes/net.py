@@ -35,10 +35,12 @@ class NetDiff:
         self.stats = ChangeStats()
         with Scratch(self._settings) as scratch:
             for pair in self._pairs:
-                for change in pair.changes(scratch):
+                found = pair.row_changes(scratch)
+                for change in pair.changes(found):
                     if self._wanted.wants_op(change.op):
                         self.stats.add(change.table_key, change.op)
                         yield change
+                found.close()
 
     def counted(self) -> ChangeStats:
         """Only the counts; no change is kept."""

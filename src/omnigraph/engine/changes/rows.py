@@ -19,7 +19,8 @@ back only to what was last published.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +34,7 @@ from omnigraph.storage.row_deltas import CREATED, ROW_ID, UPDATED, Delta, Side, 
 from omnigraph.storage.tables import Table
 
 _PIECE_BYTES = 128 << 20
+_IMAGES_ROWS = 1_024
 # Up to here the row ids of changed rows are compared in memory.
 _FEW_ROWS = 1 << 20
 _COMPARED = """
@@ -57,9 +59,11 @@ class Images:
 class RowChanges:
     """The ids whose row differs, in id order. May be read any number of times while its scratch is open."""
 
-    def __init__(self, rows: RowSpool, fields: pa.Schema) -> None:
+    def __init__(self, rows: RowSpool, fields: pa.Schema, last_ids: Sequence[bytes] = ()) -> None:
         self.fields = fields
         self._rows = rows
+        self._last_ids = last_ids
+        """Of each batch, to find a place without reading what lies before it."""
 
     @property
     def num_rows(self) -> int:
@@ -72,17 +76,21 @@ class RowChanges:
         """
         return self._rows.relation(["id", "before", "after"])
 
-    def images(self) -> Iterator[Images]:
-        """The changes in pieces, with stored values."""
-        for batch in self._rows.batches():
-            before, after = batch.column("before"), batch.column("after")
-            yield Images(
-                batch.column("id").to_pylist(),
-                unpacked_rows(before, self.fields),
-                unpacked_rows(after, self.fields),
-                before.is_valid().to_pylist(),
-                after.is_valid().to_pylist(),
-            )
+    def images(self, since: bytes = b"") -> Iterator[Images]:
+        """The changes in small pieces, with stored values; perhaps not those whose id in UTF-8 is before `since`."""
+        for batch in self._rows.batches(first=bisect_left(self._last_ids, since)):
+            for start in range(0, batch.num_rows, _IMAGES_ROWS):
+                piece = batch.slice(start, _IMAGES_ROWS)
+                if piece.column("id")[-1].as_py().encode() < since:
+                    continue
+                before, after = piece.column("before"), piece.column("after")
+                yield Images(
+                    piece.column("id").to_pylist(),
+                    unpacked_rows(before, self.fields),
+                    unpacked_rows(after, self.fields),
+                    before.is_valid().to_pylist(),
+                    after.is_valid().to_pylist(),
+                )
 
     def presence(self) -> Iterator[tuple[pa.Array, pa.Array]]:
         """Whether the earlier and the later state have the row, in pieces; no value is looked at."""
@@ -109,7 +117,7 @@ def row_changes(scratch: Scratch, before: Table | None, after: Table | None, fie
     found = _compared(scratch, old, new)
     old.rows.close()
     new.rows.close()
-    return RowChanges(found, fields)
+    return found
 
 
 class _Candidates:
@@ -235,10 +243,10 @@ def _spool(scratch: Scratch, fields: pa.Schema) -> RowSpool:
     return RowSpool(pa.schema([("id", pa.string()), ("before", image), ("after", image)]), scratch)
 
 
-def _compared(scratch: Scratch, old: _Candidates, new: _Candidates) -> RowSpool:
-    found = _spool(scratch, old.fields)
+def _compared(scratch: Scratch, old: _Candidates, new: _Candidates) -> RowChanges:
+    found, last_ids = _spool(scratch, old.fields), list[bytes]()
     if not old.rows.num_rows and not new.rows.num_rows:
-        return found
+        return RowChanges(found, old.fields)
     relations = {
         "before_rows": old.rows.relation(["id", "image"]),
         "after_rows": new.rows.relation(["id", "image"]),
@@ -246,6 +254,8 @@ def _compared(scratch: Scratch, old: _Candidates, new: _Candidates) -> RowSpool:
     rows = max(1, min(BATCH_ROWS, _PIECE_BYTES // (old.widest_bytes + new.widest_bytes)))
     with scratch.stream(_COMPARED, relations, rows) as batches:
         for batch in batches:
-            columns = [column.cast(field.type) for column, field in zip(batch.columns, found.schema, strict=True)]
-            found.append(pa.RecordBatch.from_arrays(columns, schema=found.schema))
-    return found
+            if batch.num_rows:
+                columns = [column.cast(field.type) for column, field in zip(batch.columns, found.schema, strict=True)]
+                found.append(pa.RecordBatch.from_arrays(columns, schema=found.schema))
+                last_ids.append(batch.column(0)[-1].as_py().encode())
+    return RowChanges(found, old.fields, last_ids)

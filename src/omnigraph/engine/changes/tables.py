@@ -8,13 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph.base.errors import OmniError, Reclaimed
 from omnigraph.engine.changes.model import Change, Image
 from omnigraph.engine.changes.pairs import TablePair
 from omnigraph.engine.changes.rows import RowChanges, row_changes
+from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.records.encode import safe_column
 from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.places import Root
-from omnigraph.storage.tables import Table, TableRef, open_table
+from omnigraph.storage.tables import Table, TableRef, has_version, open_table
 
 OWN_COLUMNS = ("id", "src", "dst")
 
@@ -23,6 +25,7 @@ OWN_COLUMNS = ("id", "src", "dst")
 class OpenPair:
     """A pair of tables, opened; Reclaimed is raised before anything is read."""
 
+    root: Root
     pair: TablePair
     before: Table | None
     after: Table | None
@@ -44,16 +47,22 @@ class OpenPair:
         return _shape(self.before) != _shape(self.after)
 
     def row_changes(self, scratch: Scratch) -> RowChanges:
-        return row_changes(scratch, self.before, self.after, self.fields)
+        """Everything is read here: the tables are not needed afterwards."""
+        try:
+            return row_changes(scratch, self.before, self.after, self.fields)
+        except OmniError:
+            # Cleanup takes files away from under tables that are open; what fails then was reclaimed.
+            for side in (self.pair.before, self.pair.after):
+                if side is not None:
+                    refuse_reclaimed(self.root, *side)
+            raise
 
-    def changes(self, scratch: Scratch) -> Iterator[Change]:
-        """By id."""
-        found = self.row_changes(scratch)
-        for piece in found.images():
+    def changes(self, found: RowChanges, since: bytes = b"") -> Iterator[Change]:
+        """Changes that were found, by id; perhaps not those before `since`."""
+        for piece in found.images(since):
             before, after = images_of(piece.before, piece.had), images_of(piece.after, piece.has)
             for name, was, now in zip(piece.ids, before, after, strict=True):
                 yield Change(self.pair.table_key, self.pair.type_id, name, was, now)
-        found.close()
 
 
 def open_pair(root: Root, pair: TablePair) -> OpenPair:
@@ -64,7 +73,13 @@ def open_pair(root: Root, pair: TablePair) -> OpenPair:
         else:
             key, entry = side
             opened.append(open_table(TableRef(root, entry.location, entry.table_branch), entry.table_version, key))
-    return OpenPair(pair, opened[0], opened[1])
+    return OpenPair(root, pair, opened[0], opened[1])
+
+
+def refuse_reclaimed(root: Root, table_key: str, entry: SubTableEntry) -> None:
+    """Say so if a table version is gone."""
+    if not has_version(TableRef(root, entry.location, entry.table_branch), entry.table_version):
+        raise Reclaimed(table_key, entry.table_version)
 
 
 def images_of(rows: pa.RecordBatch | pa.Table, present: Sequence[bool]) -> list[Image | None]:

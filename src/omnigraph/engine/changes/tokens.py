@@ -93,6 +93,11 @@ class Position:
     def table(self) -> tuple[bool, str]:
         return (self.is_edge, self.type_id)
 
+    @property
+    def floor(self) -> bytes:
+        """Nothing before it, in UTF-8, is still to be told."""
+        return self.id.encode() if self.id is not None else self.prefix
+
     def is_here(self, id: str) -> bool:
         return id == self.id if self.id is not None else sha256(id.encode()).hexdigest() == self.digest
 

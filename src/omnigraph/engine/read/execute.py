@@ -20,12 +20,13 @@ from omnigraph.engine.read.local import LocalNodes
 from omnigraph.engine.read.predicates import filter_text
 from omnigraph.engine.read.rows import Bound, Entities, Mask, Rows
 from omnigraph.engine.read.search.asked import asked
-from omnigraph.engine.read.search.text import matches
+from omnigraph.engine.read.search.text import is_found_by_index, matches, matching_rows
 from omnigraph.engine.read.tables import Edges, HotEdges, Nodes, Tables
 from omnigraph.engine.read.walk import Pairs, distinct, one_hop, walk
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Connect, Cross, Expand, Filter, Given, Scan, Step, Test, Without
 from omnigraph.plan.typed import Direction, EntityId, PropertyValue, TextSearch
+from omnigraph.storage.deltas import ROW_ID
 
 _PAIR_BYTES = 48
 _SIDES = {Direction.OUT: (True,), Direction.IN: (False,), Direction.BOTH: (True, False)}
@@ -97,6 +98,9 @@ class Executor:
             nodes = self.tables.nodes(step.node)
             numbers = self._one(nodes, wanted) if isinstance(wanted, str) else _none()
             return self._tested(step.variable, nodes, numbers, step.tests)
+        found = self._found_by_words(step)
+        if found is not None:
+            return found
         text = filter_text(step.tests, self.values)
         if text is not None and self.tables.is_indexed(step.node, _names(step.tests)):
             nodes = self.tables.nodes(step.node)
@@ -107,6 +111,26 @@ class Executor:
         nodes = self.tables.nodes(step.node, whole=True)
         assert isinstance(nodes, NodeImage)
         return self._tested(step.variable, nodes, nodes.numbers, step.tests)
+
+    def _found_by_words(self, step: Scan) -> Rows | None:
+        """The rows of a scan that asks for words which an index knows; None where there is no such test."""
+        key = step.node.table_key
+        for test in step.tests:
+            query = asked(test, self.values) if isinstance(test, TextSearch) else None
+            if query is None or not is_found_by_index(self.tables.table(key), query):
+                continue
+            table = self.tables.table(key)
+            row_ids = matching_rows(table, query)
+            nodes = self.tables.nodes(step.node)
+            if isinstance(nodes, NodeImage):
+                numbers = nodes.with_row_ids(row_ids.to_numpy())
+            else:
+                columns = ["id", *(c for c in self.tables.columns(key) if c not in ("id", ROW_ID))]
+                found = table.take(row_ids.to_pylist(), columns)
+                numbers = nodes.take(found.append_column(ROW_ID, row_ids))
+            others = [other for other in step.tests if other is not test]
+            return self._tested(step.variable, nodes, np.sort(numbers), others)
+        return None
 
     def _one(self, nodes: Nodes, id: str) -> Ordinals:
         if isinstance(nodes, NodeImage):

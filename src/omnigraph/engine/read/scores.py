@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.read.execute import Executor
+from omnigraph.engine.read.hot.nodes import NodeImage
 from omnigraph.engine.read.ranks import ranked
 from omnigraph.engine.read.rows import Bound, Rows
 from omnigraph.engine.read.search.text import bm25_scores
 from omnigraph.engine.read.search.vectors import cosine_distances, nearest_rows, refuse_aimless
+from omnigraph.engine.read.walk import distinct
 from omnigraph.plan.steps import Plan
 from omnigraph.plan.typed import Bm25, Nearest, PropertyValue, Ranking, Rrf
 from omnigraph.storage.deltas import ROW_ID
@@ -87,8 +89,11 @@ class Scores:
         query = self._vector(ranking)
         if query is None or not rows.count or not limit:
             return np.empty(0, np.uint64), np.empty(0, np.float64)
+        held = self._nearest_held(ranking, query, rows, limit)
+        if held is not None:
+            return held
         key = ranking.field.owner.table_key
-        among = np.unique(_row_ids(ranking.field, rows))
+        among = distinct(_row_ids(ranking.field, rows))
         every = len(among) == self._run.tables.count(key)
         ids, distances = nearest_rows(
             self._run.tables.table(key),
@@ -99,6 +104,22 @@ class Scores:
             exact=exact or self._exact,
         )
         return np.asarray(ids, np.uint64), np.asarray(distances, np.float64)
+
+    def _nearest_held(
+        self, ranking: Nearest, query: npt.NDArray[np.float32], rows: Rows, limit: int
+    ) -> tuple[npt.NDArray[np.uint64], Floats] | None:
+        """The same, of vectors in memory; None where they are not."""
+        bound = rows.variables[ranking.field.variable]
+        if not isinstance(bound.entities, NodeImage) or not bound.entities.holds_vectors(len(query)):
+            return None
+        numbers = distinct(bound.numbers)
+        distances = bound.entities.distances(ranking.field.name, query, numbers)
+        known = ~np.isnan(distances)
+        numbers, distances = numbers[known], distances[known]
+        if len(numbers) > limit:
+            kept = distances <= np.partition(distances, limit - 1)[limit - 1]
+            numbers, distances = numbers[kept], distances[kept]
+        return bound.entities.values(ROW_ID, numbers).to_numpy(zero_copy_only=False), distances
 
     def _vector(self, ranking: Nearest) -> npt.NDArray[np.float32] | None:
         value = self._run.values.of(ranking.query)

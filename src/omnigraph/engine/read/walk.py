@@ -7,6 +7,7 @@ distance lies within the bounds; the origin itself iff one hop is enough and an 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from omnigraph.engine.read.hot.image import Rows
 
 Follow = Callable[[Ordinals], Hops]
 Pairs = tuple[Rows, Ordinals]
+Number = TypeVar("Number", bound=np.integer[Any])
 _BITS = 32
 _LOW = (1 << _BITS) - 1
 _TRUE = np.array([True])
@@ -57,7 +59,7 @@ def walk(
     return whole >> _BITS, whole & _LOW
 
 
-def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """Each number once, ascending. Edges are followed in order, so that often there is nothing to sort."""
     if len(numbers) < 2:
         return numbers
@@ -67,7 +69,7 @@ def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     if not (numbers[1:] >= numbers[:-1]).all():
         numbers = np.sort(numbers)
         rises = numbers[1:] > numbers[:-1]
-    once: npt.NDArray[np.int64] = numbers[np.concatenate([_TRUE, rises])]
+    once: npt.NDArray[Number] = numbers[np.concatenate([_TRUE, rises])]
     return once
 
 

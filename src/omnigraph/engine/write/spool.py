@@ -114,17 +114,19 @@ class RowSpool:
         if self._sealed:
             self._finish_file()
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: Sequence[str] | None = None, first: int = 0) -> Iterator[pa.RecordBatch]:
+        """The batches from number `first` on."""
         self._seal()
         if self._path is None:
-            yield from self._batches if columns is None else (b.select(list(columns)) for b in self._batches)
+            wanted_batches = self._batches[first:]
+            yield from wanted_batches if columns is None else (b.select(list(columns)) for b in wanted_batches)
             return
         wanted = None if columns is None else [self.schema.get_field_index(name) for name in columns]
         # A plain file, not a memory map: mapped pages would count as the process's memory.
         with pa.OSFile(self._path) as source:
             options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
             file = pa.ipc.open_file(source, options=options)
-            for number in range(file.num_record_batches):
+            for number in range(first, file.num_record_batches):
                 batch = file.get_batch(number)
                 yield batch if columns is None else batch.select(list(columns))
 

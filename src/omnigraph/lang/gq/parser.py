@@ -9,7 +9,6 @@ Holds for every text:
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from lark import Lark, Token, Tree
@@ -20,6 +19,7 @@ from omnigraph.lang.diagnostics import did_you_mean, parse_error
 from omnigraph.lang.gq.assemble import Assembler
 from omnigraph.lang.gq.ast import Query, QueryFile
 from omnigraph.lang.gq.lexer import KEYWORDS, GqLexer
+from omnigraph.lang.grammars import parsed, parser_of
 from omnigraph.lang.source import place, position_of, refuse_unreadable
 
 _SAID = {
@@ -63,18 +63,12 @@ def select_query(tree: QueryFile, name: str | None = None) -> Query:
 
 
 def _parse(text: str) -> QueryFile:
-    try:
-        tree = _grammar().parse(text)
-    except UnexpectedToken as unexpected:
-        raise _explain(unexpected, text) from None
-    assert isinstance(tree, QueryFile)
-    return tree
+    return parsed(_grammar(), text, QueryFile, _explain)
 
 
 @cache
 def _grammar() -> Lark:
-    source = files("omnigraph.lang.gq").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(source, parser="lalr", lexer=GqLexer, transformer=Assembler(), maybe_placeholders=True)
+    return parser_of("omnigraph.lang.gq", GqLexer, Assembler())
 
 
 def _explain(unexpected: UnexpectedToken, text: str) -> ParseError:

@@ -9,13 +9,13 @@ Holds for every text:
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
 from omnigraph.base.errors import ParseError
 from omnigraph.lang.diagnostics import Position, parse_error
+from omnigraph.lang.grammars import parsed, parser_of
 from omnigraph.lang.pg.assemble import Assembler
 from omnigraph.lang.pg.ast import SchemaAst
 from omnigraph.lang.pg.lexer import PgLexer
@@ -42,18 +42,12 @@ def parse_schema(text: str, file: str | None = None) -> SchemaAst:
 
 
 def _parse(text: str) -> SchemaAst:
-    try:
-        tree = _grammar().parse(text)
-    except UnexpectedToken as unexpected:
-        raise _explain(unexpected, text) from None
-    assert isinstance(tree, SchemaAst)
-    return tree
+    return parsed(_grammar(), text, SchemaAst, _explain)
 
 
 @cache
 def _grammar() -> Lark:
-    source = files("omnigraph.lang.pg").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(source, parser="lalr", lexer=PgLexer, transformer=Assembler(), maybe_placeholders=True)
+    return parser_of("omnigraph.lang.pg", PgLexer, Assembler())
 
 
 def _explain(unexpected: UnexpectedToken, text: str) -> ParseError:

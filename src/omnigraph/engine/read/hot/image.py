@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.engine.read.cosine import Numbers, Vectors
 from omnigraph.engine.read.taken import taken
-from omnigraph.storage.deltas import ROW_ID, Changes, RowIds, changes_between, column_of
+from omnigraph.storage.deltas import ROW_ID, RowIds, changes_between, column_of
 from omnigraph.storage.tables import Table
 
 Rows = npt.NDArray[np.int64]
@@ -31,6 +32,7 @@ class Base:
         self.table = table
         self._lock = threading.Lock()
         self._columns: dict[str, pa.Array] = {}
+        self._vectors: dict[str, Vectors] = {}
         found = column_of(table, [*dict.fromkeys([*columns]), ROW_ID])
         self.count = int(found.num_rows)
         self._ids = _RowNumbers(found.column(ROW_ID).to_numpy() if found.num_rows else np.empty(0, np.uint64))
@@ -46,6 +48,16 @@ class Base:
                     found = self._columns[name] = one_array(column_of(self.table, [name]).column(name))
         return found
 
+    def vectors(self, name: str) -> Vectors:
+        found = self._vectors.get(name)
+        if found is None:
+            with self._lock:
+                found = self._vectors.get(name)
+                if found is None:
+                    found = Vectors.of(one_array(column_of(self.table, [name]).column(name)))
+                    self._vectors[name] = found
+        return found
+
     def forget(self, name: str) -> None:
         self._columns.pop(name, None)
 
@@ -55,7 +67,8 @@ class Base:
 
     @property
     def nbytes(self) -> int:
-        return int(sum(column.nbytes for column in list(self._columns.values())) + self._ids.nbytes)
+        held = [*self._columns.values(), *self._vectors.values()]
+        return int(sum(one.nbytes for one in held) + self._ids.nbytes)
 
 
 class _RowNumbers:
@@ -123,24 +136,30 @@ class Image:
         changes = changes_between(self.table, table, columns, rows_max)
         if changes is None:
             return None
-        gone = self._rows_of(changes)
-        gone = gone[gone >= 0]
+        gone = self.rows_of(changes.gone)
         added = np.concatenate([self.added, changes.came.column(ROW_ID).to_numpy()])
         after = Image(self.base, table, added, np.union1d(self.gone, gone))
         return after, Step(changes.came, self.count, gone)
 
-    def _rows_of(self, changes: Changes) -> Rows:
-        """The rows of this state with the row ids that went."""
-        rows = self.base.rows_of(changes.gone)
+    def rows_of(self, row_ids: RowIds) -> Rows:
+        """The rows of this state with these row ids, without those that no row has."""
+        rows = self.base.rows_of(row_ids)
         if len(self.added):
             # Branches give the same row ids to different rows; a row of this state is one that is not gone.
             places = {int(id): self.base.count + at for at, id in enumerate(self.added)}
             dead = set(self.gone.tolist())
-            for at, id in enumerate(changes.gone.tolist()):
+            for at, id in enumerate(row_ids.tolist()):
                 place = places.get(id)
                 if place is not None and place not in dead:
                     rows[at] = place
-        return rows
+        return rows[rows >= 0]
+
+    def distances(self, name: str, query: Numbers) -> Numbers:
+        """How far the vector of every row is from the query; nan where there is none."""
+        found = self.base.vectors(name).distances(query)
+        return (
+            np.concatenate([found, Vectors.of(self._added_column(name)).distances(query)]) if len(self.added) else found
+        )
 
     def values(self, name: str, rows: Rows) -> pa.Array:
         """The values of a column at these rows."""

@@ -8,11 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.engine.read.cosine import Numbers
 from omnigraph.engine.read.hot.dictionary import ABSENT, Dictionary, Ordinals
-from omnigraph.engine.read.hot.image import NOTHING, Image, Rows, Step
+from omnigraph.engine.read.hot.image import NOTHING, Image, Rows
+from omnigraph.storage.deltas import RowIds
 from omnigraph.storage.tables import Table
 
 ID = "id"
+# Vectors that take more room are looked for with the help of their index.
+_VECTORS_BYTES_MAX = 64 << 20
 
 
 class NodeImage:
@@ -53,7 +57,7 @@ class NodeImage:
             return None
         after, step = found
         numbers = self.dictionary.add_all(step.came.column(ID))
-        gone = self._numbers_of(step)
+        gone = self.numbers_of(step.gone)
         moved = np.concatenate([self._moved, gone, numbers])
         rows = np.concatenate(
             [self._moved_rows, np.full(len(gone), ABSENT), step.first + np.arange(len(numbers), dtype=np.int64)]
@@ -62,13 +66,13 @@ class NodeImage:
         last, places = np.unique(moved[::-1], return_index=True)
         return NodeImage(after, self.dictionary, self._order, last, rows[::-1][places])
 
-    def _numbers_of(self, step: Step) -> Ordinals:
-        """The numbers of the rows that went."""
-        if not len(step.gone):
+    def numbers_of(self, rows: Rows) -> Ordinals:
+        """The numbers of the nodes in these rows."""
+        if not len(rows):
             return NOTHING
-        base = step.gone[step.gone < self.image.base.count]
+        base = rows[rows < self.image.base.count]
         numbers: Ordinals = base if self._order is None else self._order[base].astype(np.int64)
-        late = step.gone[step.gone >= self.image.base.count]
+        late = rows[rows >= self.image.base.count]
         if not len(late):
             return numbers
         return np.concatenate([numbers, self._moved[np.isin(self._moved_rows, late)]])
@@ -131,6 +135,19 @@ class NodeImage:
         if name == ID:
             return self.dictionary.ids_at(numbers)
         return self.image.values(name, self.rows(numbers))
+
+    def with_row_ids(self, row_ids: RowIds) -> Ordinals:
+        """The numbers of the nodes that have these row ids."""
+        return self.numbers_of(self.image.rows_of(row_ids))
+
+    def holds_vectors(self, dimension: int) -> bool:
+        """Whether vectors of this size are worth keeping in memory."""
+        return self.image.base.count * dimension * 8 <= _VECTORS_BYTES_MAX
+
+    def distances(self, name: str, query: Numbers, numbers: Ordinals) -> Numbers:
+        """How far each node is from the query, in [0, 2]; nan where it has no vector."""
+        found: Numbers = self.image.distances(name, query.astype(np.float64))[self.rows(numbers)]
+        return found
 
     def whole_column(self, name: str) -> pa.Array | None:
         """The column by number, if the base has it so."""

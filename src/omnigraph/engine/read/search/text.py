@@ -127,6 +127,15 @@ def _found_by_index(table: Table, query: TextQuery, where: str | None) -> pa.Arr
     return pa.concat_arrays(kept) if kept else hits
 
 
+def is_found_by_index(table: Table, query: TextQuery) -> bool:
+    """Whether an index helps to find what matches."""
+    return query.is_stemmed and bool(text_coverage(table, query.column))
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
 def _ascending(parts: list[pa.Array]) -> pa.UInt64Array:
     if not parts:
         return pa.array([], pa.uint64())
@@ -144,15 +153,16 @@ def bm25_scores(
     It does not depend on `where`, and which rows have a score depends on none of it.
     """
     query = TextQuery("search", column, text)
+    covered = text_coverage(table, column) if query.words else frozenset[int]()
+    scored = text_scores(table, column, text, where).sort_by("_rowid") if covered else None
+    if scored is not None and covered.issuperset(fragment_ids(table)):
+        return _one(scored.column("_rowid")), _one(scored.column("_score")).cast(pa.float64())
     rows = matching_rows(table, query, where)
     if not len(rows):
         return rows, pa.array([], pa.float64())
-    scored = text_scores(table, column, text, where) if text_coverage(table, column) else None
-    if scored is not None:
-        scored = scored.sort_by("_rowid")
-        # Lance searched the rest of the table in a way of its own; where it found other rows its word is not taken.
-        if scored.column("_rowid").combine_chunks().equals(rows):
-            return rows, scored.column("_score").combine_chunks().cast(pa.float64())
+    # Lance searched the rest of the table in a way of its own; where it found other rows its word is not taken.
+    if scored is not None and _one(scored.column("_rowid")).equals(rows):
+        return rows, _one(scored.column("_score")).cast(pa.float64())
     found, scores = _scores_by_reading(table, query)
     return rows, pa.array(scores[np.searchsorted(found, rows.to_numpy())])
 

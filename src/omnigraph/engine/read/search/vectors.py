@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.engine.read.cosine import Vectors
 from omnigraph.storage.search import fragment_ids, rows_of_fragments, vector_coverage, vector_hits
 from omnigraph.storage.tables import Table
 
@@ -28,7 +29,7 @@ _TAKE_ROWS_MAX = 16_384
 _MARGIN, _HITS_MIN = 16, 64
 _PROBES_FIRST = 8
 # Vectors that take no more room than this are read sooner than an index is asked.
-_READ_BYTES_MAX = 32 << 20
+_READ_BYTES_MAX = 8 << 20
 # Above this part of a table all of it is read sooner than found.
 _INDEX_PART_MAX = 0.25
 # An answer is taken once twice as many partitions hardly change it; the target of 0.95 allows for far more change.
@@ -40,21 +41,9 @@ def cosine_distances(vectors: pa.Array | pa.ChunkedArray, query: Numbers) -> Num
     wanted = query.astype(np.float64)
     chunks = vectors.chunks if isinstance(vectors, pa.ChunkedArray) else [vectors]
     step = max(1, _BATCH_BYTES // (8 * max(1, len(wanted))))
-    found = [_distances(chunk.slice(first, step), wanted) for chunk in chunks for first in range(0, len(chunk), step)]
+    pieces = (chunk.slice(first, step) for chunk in chunks for first in range(0, len(chunk), step))
+    found = [Vectors.of(piece).distances(wanted) for piece in pieces]
     return np.concatenate(found) if found else np.zeros(0)
-
-
-def _distances(vectors: pa.FixedSizeListArray, wanted: Numbers) -> Numbers:
-    distances = np.full(len(vectors), np.nan)
-    present = vectors.is_valid().to_numpy(zero_copy_only=False)
-    # `flatten` leaves out what nulls hide.
-    values = vectors.flatten().to_numpy(zero_copy_only=False).astype(np.float64).reshape(-1, len(wanted))
-    # Row by row and not by matrix product, whose rounding depends on which rows stand beside a row.
-    along, squares = np.einsum("ij,j->i", values, wanted), np.einsum("ij,ij->i", values, values)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cosines = along / (np.sqrt(squares) * np.sqrt(wanted @ wanted))
-    distances[present] = np.clip(1 - cosines, 0, 2)
-    return distances
 
 
 def nearest_rows(
