@@ -4,8 +4,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
-# Two processes, for most suites wait for others; a file's tests stay together, as they share what they started.
-SIDE_BY_SIDE := -n 2 --dist loadfile
+# Two processes, for most suites wait for others; a file's tests stay together, as they share what they started, and
+# files keep the order of `tests/conftest.py`: the dearest first.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test quick test-full lint strace bench clean
 

@@ -11,6 +11,24 @@ import pytest
 
 from s3_server import S3Server
 
+# Every JVM of a test is young: compiling its code well would take longer than running it. Servers, clusters and the
+# programs under test inherit this.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+_DEAR = ("slow", "spark")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The dearest files come first: of two processes side by side, none is left alone with a long one at the end."""
+    dear: dict[str, int] = {}
+    for item in items:
+        found = max((n for n, name in enumerate(_DEAR, 1) if item.get_closest_marker(name)), default=0)
+        dear[_file_of(item)] = max(dear.get(_file_of(item), 0), found)
+    items.sort(key=lambda item: -dear[_file_of(item)])
+
+
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.split("::")[0]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def ctrl_c_is_heard() -> None:

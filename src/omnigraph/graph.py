@@ -79,6 +79,7 @@ class Graph(Merges, History, Travel):
 
     def close(self) -> None:
         """Bring the commit tables up to date; the handle may still be used for reading."""
+        self._desk.clear()
         if self._mode is OpenMode.READ_WRITE:
             self._ctx.projections.catch_up(self._ctx.manifest.state(self._branch))
 

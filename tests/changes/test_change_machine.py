@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -71,7 +72,9 @@ def flat(changes: Any) -> list[tuple[str, str, str, dict[str, Any] | None, dict[
 
 
 def _values(image: Any) -> dict[str, Any] | None:
-    return None if image is None else {"ends": image.endpoints, **{n: image.properties.get(n) for n in ("age", "since")}}
+    return (
+        None if image is None else {"ends": image.endpoints, **{n: image.properties.get(n) for n in ("age", "since")}}
+    )
 
 
 def wanted(told: Told, one: str, two: str) -> list[tuple[str, str, str, Any, Any]]:
@@ -111,7 +114,7 @@ def pages(graph: og.Graph, commit_id: str, limit: int) -> list[Any]:
 
 def check_blocks(graph: og.Graph, told: Told, branch: str) -> None:
     chain = told.chain(branch)
-    for parent, commit in zip(chain, chain[1:], strict=False):
+    for parent, commit in itertools.pairwise(chain):
         assert flat(pages(graph, commit, 2)) == wanted(told, parent, commit)
 
 
@@ -131,14 +134,14 @@ def check_feed(graph: og.Graph, told: Told, branch: str, limit: int, commits: in
     for block in blocks:
         seen.setdefault(block.cause.graph_commit_id, []).extend(block.changes)
     assert list(seen) == chain[1:]
-    for parent, commit in zip(chain, chain[1:], strict=False):
+    for parent, commit in itertools.pairwise(chain):
         assert flat(seen[commit]) == wanted(told, parent, commit)
 
 
 def check_histories(graph: og.Graph, told: Told, branch: str) -> None:
     chain = told.chain(branch)
     expected: dict[tuple[str, str], list[Any]] = {}
-    for parent, commit in zip(chain, chain[1:], strict=False):
+    for parent, commit in itertools.pairwise(chain):
         for key, name, op, before, after in wanted(told, parent, commit):
             expected.setdefault((key, name), []).insert(0, (commit, op, before, after))
     for (key, name), lives in expected.items():

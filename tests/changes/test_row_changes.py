@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import omnigraph as og
 from omnigraph.engine.changes.rows import row_changes
+from omnigraph.engine.write.spool import RowSpool
 from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.deletions import deleted_offsets
 from omnigraph.storage.tables import Table, open_table
@@ -137,3 +138,95 @@ def test_any_two_commits_of_any_branches_differ_by_exactly_the_rows_that_differ(
         for one in targets:
             for two in targets[:: 1 + len(targets) // 6]:
                 assert same(found(graph, scratch, one, two), expected(graph, one, two)), (one, two)
+
+
+def lots(graph: og.Graph, count: int) -> None:
+    ids = [f"{i:07}" for i in range(count)]
+    schema = graph.catalog.arrow_schema(P)
+    columns = {f.name: pa.array(ids) if f.name in ("id", "name") else pa.nulls(count, f.type) for f in schema}
+    graph.write({P: og.Append(pa.table(columns, schema=schema))})
+
+
+def bytes_read(graph: og.Graph, scratch: Scratch, one: str, two: str) -> tuple[int, int]:
+    """How many rows differ, and what was read of data files to know it."""
+    before, after = table_at(graph, one), table_at(graph, two)
+    for table in (before, after):
+        table.dataset.io_stats_incremental()
+    changes = row_changes(scratch, before, after, graph.catalog.arrow_schema(P))
+    return changes.num_rows, sum(int(t.dataset.io_stats_incremental().read_bytes) for t in (before, after))
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_what_is_read_follows_what_changed_not_how_much_there_is(
+    tmp_path: Path, scratch: Scratch, compacted: bool
+) -> None:
+    read = {}
+    for count in (2_000, 40_000):
+        graph = og.Graph.init(str(tmp_path / str(count)), SCHEMA)
+        lots(graph, count)
+        put(graph, *({"id": f"{i:07}", "age": 1} for i in range(0, 1000, 50)))
+        if compacted:
+            graph.write({P: og.Compact()})
+            assert table_at(graph, "main").fragment_count() == 1
+        start = "main~2" if compacted else "main~1"
+        changed, read[count] = bytes_read(graph, scratch, start, "main")
+        assert changed == 20
+        whole = table_at(graph, "main").dataset
+        whole.io_stats_incremental()
+        whole.to_table()
+        assert read[count] < int(whole.io_stats_incremental().read_bytes) or count == 2_000
+    assert read[40_000] < 3 * read[2_000]
+
+
+def test_the_same_state_is_not_read_at_all(graph: og.Graph, scratch: Scratch) -> None:
+    put(graph, {"id": "a"})
+    put(graph, {"id": "b"})
+    assert bytes_read(graph, scratch, "main", "main") == (0, 0)
+
+
+@pytest.mark.parametrize("count", [3, 70_000])
+def test_the_file_of_deletions_says_the_same_as_the_table(graph: og.Graph, count: int) -> None:
+    lots(graph, 100_000)
+    graph.write({P: og.DeleteWhere(f"id < '{count:07}' OR id IN ('0080000', '0099999')")})
+    table = table_at(graph, "main")
+    (fragment,) = table.dataset.get_fragments()
+    kind = fragment.metadata.deletion_file.file_type
+    assert kind == ("array" if count == 3 else "bitmap")
+    assert deleted_offsets(table, fragment).tolist() == [*range(count), 80_000, 99_999]
+
+
+def test_a_fork_finds_the_deletions_it_inherited(graph: og.Graph, scratch: Scratch) -> None:
+    put(graph, *({"id": f"p{i}"} for i in range(9)))
+    graph.write({P: og.Delete(("p1",))})
+    graph.branch_create("draft")
+    put(graph, {"id": "p2", "age": 1}, branch="draft")
+    graph.write({P: og.Delete(("p3",))})
+    assert {n: op[1] is None for n, op in found(graph, scratch, "main", "draft").items()} == {"p2": False, "p3": False}
+    table = table_at(graph, "draft")
+    assert np.concatenate([deleted_offsets(table, f) for f in table.dataset.get_fragments()]).tolist() == [1, 2]
+
+
+def test_branches_that_deleted_as_many_rows_as_each_other_still_differ(graph: og.Graph, scratch: Scratch) -> None:
+    put(graph, *({"id": f"p{i}"} for i in range(9)))
+    graph.branch_create("draft")
+    graph.write({P: og.Delete(("p1",))})
+    graph.write({P: og.Delete(("p2",))}, branch="draft")
+    assert sorted(found(graph, scratch, "main", "draft")) == ["p1", "p2"]
+
+
+def test_rows_beyond_the_memory_allowed_are_compared_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spill, spilled = tmp_path / "spill", []
+    plain = RowSpool.spill
+    monkeypatch.setattr(RowSpool, "spill", lambda spool: (spilled.append(spool), plain(spool)))
+    settings = og.Settings(limits_memory_bytes=4 << 20, limits_spill_dir=str(spill))
+    graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA)
+    lots(graph, 60_000)
+    graph.write({P: og.Overwrite(graph.view().table(P).read())})
+    put(graph, {"id": "0000007", "age": 1})
+    with Scratch(settings) as scratch:
+        changes = row_changes(
+            scratch, table_at(graph, "main~2"), table_at(graph, "main"), graph.catalog.arrow_schema(P)
+        )
+        assert [piece.ids for piece in changes.images()] == [["0000007"]]
+        assert spilled
+    assert not list(spill.rglob("*.arrow"))

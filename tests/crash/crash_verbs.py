@@ -94,9 +94,11 @@ class VerbCase:
             return False
         if writer.startswith("tag_"):
             return window.startswith("post_")
-        if writer.startswith("branch_"):
+        if writer in ("branch_create", "branch_delete"):
             # A load onto a new branch has made the branch, and nothing else.
             return window == "post_manifest" and not self.verb.tables
+        if not self.verb.tables:
+            return window != "pre_phase_a"  # no table has to move, so that an armed write is finished
         if writer != self.verb.points[0].rpartition(".")[0]:
             return True  # the rows were committed before their indexes
         if window == "mid_phase_b":
@@ -131,10 +133,22 @@ def _create_and_tag(graph: Graph) -> None:
     graph.tag_create("team/v1", "draft")
 
 
+def _two_sides(graph: Graph) -> None:
+    """Rows that come, change and go on a branch, and others on main; `other` has only what both had."""
+    graph.branch_create("other")
+    graph.branch_create("draft")
+    graph.mutate('query q() { insert Person { name: "ed" } insert Knows { from: "ed", to: "ana" } }', branch="draft")
+    graph.mutate('query q() { update Person set { age: 9 } where name = "bo" }', branch="draft")
+    graph.mutate('query q() { insert Person { name: "flo" } insert City { name: "rome" } }')
+    graph.mutate('query q() { delete Person where name = "cy" }')
+
+
 _MUTATIONS, _LOADS, _INDEXES = _windows("mutation"), _windows("load"), _windows("ensure_indices")
 _OF_CREATE, _OF_DELETE = ("branch_create.post_manifest",), ("branch_delete.pre_manifest", "branch_delete.post_manifest")
 _OF_TAG_CREATE = ("tag_create.pre_put", "tag_create.post_put")
 _OF_TAG_DELETE = ("tag_delete.pre_delete", "tag_delete.post_delete")
+_MERGES, _REVERTS, _RESETS = _windows("branch_merge"), _windows("revert"), _windows("reset")
+_ADOPTIONS = tuple(point for point in _MERGES if "mid_phase_b" not in point)
 _NEW = {"branch": "draft", "from_branch": "main", "index": False}
 VERBS = {
     v.name: v
@@ -160,6 +174,20 @@ VERBS = {
             _create_and_write,
             "later",
         ),
+        Verb(
+            "branch_merge", lambda graph: graph.branch_merge("draft"), (*_MERGES, "stage.files_written"), 2, _two_sides
+        ),
+        Verb(
+            "first_merge",
+            lambda graph: graph.branch_merge("draft", "other"),
+            (*_MERGES, *_FORKS),
+            2,
+            _two_sides,
+            "other",
+        ),
+        Verb("adopt", lambda graph: graph.branch_merge("main", "other"), _ADOPTIONS, 0, _two_sides, "other"),
+        Verb("revert", lambda graph: graph.commit_revert("main~1"), _REVERTS, 2, _two_sides),
+        Verb("reset", lambda graph: graph.branch_reset("main", "main~2"), _RESETS, 2, _two_sides),
         Verb("branch_delete", lambda graph: graph.branch_delete("draft"), _OF_DELETE, 0, _create_and_write, "draft"),
         Verb("tag_create", lambda graph: graph.tag_create("v1", "draft"), _OF_TAG_CREATE, 0, _create_and_tag),
         Verb("tag_delete", lambda graph: graph.tag_delete("team/v1"), _OF_TAG_DELETE, 0, _create_and_tag),

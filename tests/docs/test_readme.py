@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ def run(command: list[str], folder: Path) -> str:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "HOME": str(folder),
         "LANG": "C.UTF-8",
+        "JAVA_TOOL_OPTIONS": os.environ["JAVA_TOOL_OPTIONS"],
     }
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
@@ -67,22 +69,36 @@ def run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
+@dataclass(frozen=True)
+class Replay:
+    """The folder the commands were run in, what the page shows and what they printed."""
+
+    folder: Path
+    shown: list[str]
+    printed: list[str]
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> Replay:
+    folder = tmp_path_factory.mktemp("readme")
+    return Replay(folder, *replay(BEFORE_SPARK, folder))
+
+
 @pytest.mark.slow
-def test_the_walk_through_prints_what_the_readme_shows(tmp_path: Path) -> None:
+def test_the_walk_through_prints_what_the_readme_shows(walked: Replay) -> None:
     assert len(walk_through(BEFORE_SPARK)) >= 6
-    shown, printed = replay(BEFORE_SPARK, tmp_path)
-    assert printed == shown
+    assert walked.printed == walked.shown
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_the_lake_of_the_readme_lands_as_shown_and_is_read_as_frames(tmp_path: Path) -> None:
-    replay(BEFORE_SPARK, tmp_path)
-    shown, printed = replay(ON_SPARK, tmp_path)
+def test_the_lake_of_the_readme_lands_as_shown_and_is_read_as_frames(walked: Replay) -> None:
+    folder = walked.folder
+    shown, printed = replay(ON_SPARK, folder)
     assert printed == shown
-    assert "<title>pipeline.yaml: committed</title>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<title>pipeline.yaml: committed</title>" in (folder / "report.html").read_text(encoding="utf-8")
     [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    answer = run([sys.executable, "-c", code], tmp_path).splitlines()
+    answer = run([sys.executable, "-c", code], folder).splitlines()
     assert {"|octavia|    2|", "| ursula|    1|"} <= set(answer)
     assert answer[-1] == "2"
 

@@ -35,7 +35,7 @@ class Calls:
         monkeypatch.setattr(tables.lance, "dataset", lambda *a, **k: (self.others.append("open"), opening(*a, **k))[1])
 
 
-@pytest.mark.parametrize("depth", [10, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_warm_read_asks_for_two_names_and_nothing_else_at_any_depth(graph: Graph, depth: int, monkeypatch):
     grow(graph, depth)
     known = graph.snapshot()
@@ -49,7 +49,7 @@ def test_warm_read_asks_for_two_names_and_nothing_else_at_any_depth(graph: Graph
     assert calls.others == []
 
 
-@pytest.mark.parametrize("depth", [10, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_read_after_a_foreign_commit_reads_only_the_new_rows(graph: Graph, depth: int, monkeypatch):
     grow(graph, depth)
     reader = Graph.open(graph.uri, "r")
@@ -136,7 +136,7 @@ def test_missing_branch_is_not_found(graph: Graph):
         graph.snapshot("nowhere")
 
 
-@pytest.mark.parametrize("depth", [10, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_warm_read_of_a_branch_adds_one_look_at_the_branch_references(graph: Graph, depth: int, monkeypatch):
     create_manifest_branch(graph.context.manifest, None, "draft")
     grow(graph, depth)

@@ -246,3 +246,8 @@ def test_many_rows_merge_in_one_operation_of_each_table(graph: og.Graph) -> None
     assert done.tables == ({"table_key": "node:Person", "inserts": 25_000, "updates": 0, "deletes": 1},)
     assert graph.snapshot().tables["node:Person"].table_version == version + 1
     assert rows_of(graph, "node:Person") == rows_of(graph, "node:Person", "draft")
+
+
+def test_a_branch_that_is_only_behind_has_not_drifted(graph: og.Graph) -> None:
+    mutate(graph, 'insert Person { name: "cy" }')
+    assert [t.table_key for told in graph.status().branches for t in told.tables if t.drifted] == []

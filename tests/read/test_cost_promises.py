@@ -60,7 +60,7 @@ def calls(place: Path, log: Path) -> dict[str, list[str]]:
 
 
 @pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
-@pytest.mark.parametrize("depth", [10, 60, pytest.param(1_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("depth", [10, 40, pytest.param(1_000, marks=pytest.mark.full)])
 def test_a_warm_read_looks_for_a_newer_head_and_touches_no_other_storage(tmp_path: Path, depth: int) -> None:
     place = tmp_path / "graph"
     grown(place, depth)

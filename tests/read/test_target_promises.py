@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -116,3 +118,32 @@ def test_a_version_that_cleanup_took_is_reclaimed_and_newer_ones_are_read(graph:
     with pytest.raises(og.Reclaimed, match=f"historical version {version} of node:Person was reclaimed"):
         reader.sql("SELECT name FROM node_Person", snapshot=old)
     assert names(reader, snapshot="main~1") == ["ana", "bo"]
+
+
+def test_a_query_reads_one_snapshot_while_others_commit(tmp_path: Path) -> None:
+    """Every commit changes two tables alike; a query that read them at different commits would see them differ."""
+    quick = og.Settings(storage_durability="os")
+    schema = "node One { name: String @key  n: I32? }\nnode Two { name: String @key  n: I32? }"
+    writer = og.Graph.init(str(tmp_path / "pair"), schema, settings=quick)
+    writer.mutate('query m() { insert One { name: "x" n: 0 } insert Two { name: "x" n: 0 } }')
+    reader, ended = og.Graph.open(writer.uri, "r"), threading.Event()
+    pairs = "query q() { match { $a: One $b: Two } return { $a.n as a, $b.n as b } }"
+
+    def read() -> list[tuple[int, int]]:
+        found = []
+        while not ended.is_set():
+            found += [(row["a"], row["b"]) for row in reader.query(pairs)]
+        return found
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(3)]
+        try:
+            for n in range(1, 13):
+                both = f'update One set {{ n: {n} }} where name = "x" update Two set {{ n: {n} }} where name = "x"'
+                writer.mutate(f"query m() {{ {both} }}")
+        finally:
+            ended.set()
+    for seen in (done.result() for done in readers):
+        assert all(a == b for a, b in seen)
+        assert seen == sorted(seen), "a later query never sees an earlier commit"
+        assert len(set(seen)) > 1

@@ -118,6 +118,15 @@ def test_a_query_on_spark_keeps_the_limits_of_a_read(places: dict[str, og.Graph]
     assert limited(limits_result_rows=36).query(PEOPLE, engine="spark", timeout_ms=120_000).row_count == 36
 
 
+@pytest.mark.timeout(180)
+def test_a_query_on_spark_that_would_take_hours_is_stopped(places: dict[str, og.Graph]) -> None:
+    everybody = " ".join(f"$p{n}: Person" for n in range(14))
+    endless = f"query q() {{ match {{ {everybody} $p0.age < $p1.age }} return {{ max($p13.name) as m }} }}"
+    with pytest.raises(og.LimitExceeded, match="longer than 4000 ms"):
+        places["walks"].query(endless, engine="spark", timeout_ms=4_000)
+    assert places["walks"].query(PEOPLE, engine="spark").row_count == 36
+
+
 def test_a_query_on_spark_says_what_the_one_in_memory_says(places: dict[str, og.Graph]) -> None:
     zero = "query q() { match { $d: Doc } return { $d } order { nearest($d.vec, [0.0, 0.0]) } limit 1 }"
     told = []

@@ -45,6 +45,7 @@ def test_a_session_starts_without_java_on_the_path_and_prints_nothing_of_its_own
     home = tmp_path / "home"
     home.mkdir()
     env = {"PATH": str(tools), "HOME": str(home), "PYTHONPATH": SRC}
+    env["JAVA_TOOL_OPTIONS"] = os.environ["JAVA_TOOL_OPTIONS"]
     child = subprocess.run(
         [sys.executable, "-c", CHILD], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )

@@ -78,6 +78,12 @@ def test_a_tag_and_a_branch_of_one_name_made_at_once_are_one_of_them(past: Past)
         assert tagged != (name in past.graph.branch_list())
 
 
+def let_go_on(thread: threading.Thread) -> None:
+    """Time to do its work before the tag is there, if nothing keeps it: the tag's maker has already looked."""
+    thread.start()
+    thread.join(1)
+
+
 def test_a_commit_that_is_being_tagged_is_not_collected(past: Past) -> None:
     """Cleanup decided that the version goes, and the tag comes before it does."""
     graph, other = past.graph, og.Graph.open(past.graph.uri)
@@ -89,8 +95,7 @@ def test_a_commit_that_is_being_tagged_is_not_collected(past: Past) -> None:
         cleaned.set()
 
     thread = threading.Thread(target=clean_meanwhile)
-    # The tag's maker has the lock and has looked; cleanup has to wait and look again.
-    failpoints.arm("tag_create.pre_put", thread.start)
+    failpoints.arm("tag_create.pre_put", lambda: let_go_on(thread))
     graph.tag_create("v1", past.ids["ana"])
     failpoints.disarm_all()
     thread.join()
@@ -109,7 +114,7 @@ def test_a_branch_that_is_being_tagged_is_not_deleted(past: Past) -> None:
             told.append(str(error))
 
     thread = threading.Thread(target=delete_meanwhile)
-    failpoints.arm("tag_create.pre_put", thread.start)
+    failpoints.arm("tag_create.pre_put", lambda: let_go_on(thread))
     graph.tag_create("v1", "draft~1")
     failpoints.disarm_all()
     thread.join()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
 import pytest
-from upkeep_children import load, write_many
-from upkeep_scene import grow_old, ids, kept, outlast_slack, removed, running, sweep
+from upkeep_children import load, write_and_die, write_many
+from upkeep_scene import both, die, grow_old, ids, kept, outlast_slack, removed, running, sweep
 
 from graph_places import Home, Place
+from omnigraph.commit.context import CommitContext
 from omnigraph.commit.staging import list_heartbeats
+from omnigraph.engine.upkeep.cleanup import cleanup
+from omnigraph.manifest import layout
+from omnigraph.storage.objects import ObjectStore
 from processes import FORKED
 
 pytestmark = pytest.mark.slow
@@ -49,6 +57,53 @@ def test_files_staged_without_a_sign_of_life_are_not_spared_by_that_of_a_later_l
         go.set()
         process.join(60)
     assert ids(home.open()) == ["first", "loaded"]
+
+
+class Passing:
+    """The objects of a graph, in which something happens right after a fork was found to have a version."""
+
+    def __init__(self, inner: ObjectStore, fork: str, happens: Callable[[], None]) -> None:
+        self._inner, self._fork, self._happens = inner, fork, happens
+        self.happened = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def exists(self, key: str) -> bool:
+        found = self._inner.exists(key)
+        if found and key.startswith(f"{self._fork}/_versions/") and not self.happened:
+            self.happened += 1
+            self._happens()
+        return found
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "made again"])
+def test_a_fork_that_goes_with_its_branch_while_cleanup_looks_at_it_is_no_error(home: Home, again: bool) -> None:
+    other = home.open()
+    for _ in range(2):
+        # The fork of a second life starts with versions of its own, which tell whose it is.
+        other.branch_create("draft")
+        other.write(both("of a first life"), branch="draft")
+        other.branch_delete("draft")
+    other.branch_create("draft")
+    die(write_and_die, home, "stage.files_written", "draft", "lost")
+
+    def happens() -> None:
+        other.branch_delete("draft")
+        if again:
+            other.branch_create("draft")
+            other.write(both("new"), branch="draft")
+
+    root = home.open("r").context.root
+    passing = Passing(root.objects, f"{layout.table_location('node', 'Left')}/tree/draft", happens)
+    context = CommitContext.of(dataclasses.replace(root, objects=passing), home.settings)  # type: ignore[arg-type]
+    done = cleanup(context, 1_000_000, None, True, home.settings.staging_grace)
+    assert passing.happened == 1
+    assert [table.error for table in done.tables if table.error is not None] == []
+    assert ids(home.open()) == ["first"]
+    if again:
+        assert ids(home.open(), "draft") == ["first", "new"]
+    assert kept(sweep(home)) == {}
 
 
 def test_writers_and_branch_verbs_lose_nothing_to_cleanups_beside_them(place: Place, home: Home) -> None:

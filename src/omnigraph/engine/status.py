@@ -96,7 +96,8 @@ def _branch(ctx: CommitContext, branch: str | None) -> BranchStatus:
     for key, entry in state.entries.items():
         ref = ctx.ref(entry.location, entry.table_branch)
         table = open_table(ref, entry.table_version, key)
-        head = head_version(ref, entry.table_version)
+        # A table that the branch only reads is its owner's, who may have gone on since.
+        head = head_version(ref, entry.table_version) if entry.table_branch == branch else entry.table_version
         tables.append(TableStatus(key, entry.table_version, head, entry.row_count, table.fragment_count()))
     return BranchStatus(
         branch or "main",

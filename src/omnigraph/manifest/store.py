@@ -34,7 +34,7 @@ from omnigraph.manifest.snapshot import Snapshot, SubTableEntry, TableState, rec
 from omnigraph.storage.objects import ObjectStore
 from omnigraph.storage.places import Root
 from omnigraph.storage.refs import BranchRef, list_branches, read_branch
-from omnigraph.storage.tables import Table, TableRef, has_version, open_newest, open_table, table_exists
+from omnigraph.storage.tables import Table, TableRef, open_newest, open_table, table_exists
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,16 @@ class BranchState:
     @property
     def version(self) -> int:
         return self.table.version
+
+    @cached_property
+    def own_file(self) -> str:
+        """The object that makes this version exist."""
+        return self.table.ref.version_file(self.version)
+
+    @cached_property
+    def next_file(self) -> str:
+        """The object that the next version would be made by."""
+        return self.table.ref.version_file(self.version + 1)
 
     @property
     def head_id(self) -> str | None:
@@ -155,11 +165,11 @@ class ManifestStore:
         return tables.resolve(branch)
 
     def _is_current(self, known: BranchState) -> bool:
-        ref = known.table.ref
-        if known.table.below_torn or has_version(ref, known.version + 1):
+        exists = self.objects.exists
+        if known.table.below_torn or exists(known.next_file):
             return False
         # Where asking is cheap, also notice that another graph lies here now.
-        if self.root.is_local and not has_version(ref, known.version):
+        if self.root.is_local and not exists(known.own_file):
             return False
         if known.branch is None:
             return True

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.catalog import EdgeType, NodeType
 from omnigraph.catalog.types import arrow_type
+from omnigraph.lang.gq.ast import Function
 from omnigraph.plan.typed import (
     Aggregate,
     Bm25,
@@ -139,9 +140,19 @@ class Plan:
         return any(isinstance(column.value, Aggregate) for column in self.columns)
 
     @cached_property
+    def only_counts(self) -> bool:
+        """Whether all that is asked is how many rows there are: every variable stands for something in each of them."""
+        counts = (isinstance(c.value, Aggregate) and _counts_entities(c.value) for c in self.columns)
+        return not self.order and self.limit != 0 and all(counts)
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
         return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in self.columns])
+
+
+def _counts_entities(aggregate: Aggregate) -> bool:
+    return aggregate.function is Function.COUNT and isinstance(aggregate.argument, EntityId)
 
 
 def inputs(step: Step) -> tuple[Step, ...]:

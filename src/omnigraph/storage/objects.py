@@ -87,7 +87,7 @@ class LocalObjectStore:
             return Stored(data, _etag(data))
 
     def exists(self, key: str) -> bool:
-        return os.path.exists(self._path(key))
+        return os.path.exists(f"{self.root}/{key}")
 
     def put(self, key: str, data: bytes) -> None:
         with translated(f"write {key}"), self._written(key, data) as temporary:

@@ -63,6 +63,15 @@ def read_branch(ref: TableRef, name: str) -> BranchRef | None:
         return _branch(name, told["parentBranch"], told["parentVersion"], told.get("metadata"), identifier)
 
 
+def is_still(ref: TableRef, known: BranchRef) -> bool:
+    """Whether a branch that was listed is there; one that was deleted may have been made again under its name.
+
+    Its reference goes before its files do, so whoever misses a file of a branch that still is, found damage.
+    """
+    found = read_branch(ref, known.name)
+    return found is not None and found.incarnation == known.incarnation
+
+
 def _reference(name: str) -> str:
     return f"{_REFERENCES}/{quote(name, safe='')}.json"
 

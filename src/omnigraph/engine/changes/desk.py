@@ -68,6 +68,7 @@ class Desk:
             raise
 
     def put(self, found: Found) -> None:
+        found.scratch.release()
         with self._lock:
             before, self._waiting = self._waiting, found
         if before is not None:

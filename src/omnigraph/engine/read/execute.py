@@ -51,10 +51,26 @@ class Executor:
         self.allowance.check()
         begun = perf_counter()
         found = self._rows(step, given)
+        self._traced(step, found.count, begun)
+        return found
+
+    def count(self, step: Step) -> int:
+        """How many rows a step gives; where the edges of a last hop can be counted it is not walked."""
+        if not isinstance(step, Expand) or step.any or step.tests or step.edge_variable or step.max_hops > 1:
+            return self.rows(step).count
+        begun = perf_counter()
+        rows = self.rows(step.input)
+        edges, origin, target = self._opened(step, self._other_end(step), step.node, rows, step.origin)
+        degrees = self._degrees(step, edges, origin, target) if step.direction is not Direction.BOTH else None
+        simple = isinstance(edges, HotEdges) and edges.image.side(step.direction is Direction.OUT).is_simple
+        count = self._expand(step, rows).count if degrees is None or not simple else int(degrees.sum())
+        self._traced(step, count, begun)
+        return count
+
+    def _traced(self, step: Step, count: int, begun: float) -> None:
         if self._trace is not None:
             rows, seconds = self._trace.steps.get(id(step), (0, 0.0))
-            self._trace.steps[id(step)] = (rows + found.count, seconds + perf_counter() - begun)
-        return found
+            self._trace.steps[id(step)] = (rows + count, seconds + perf_counter() - begun)
 
     def _rows(self, step: Step, given: Rows | None) -> Rows:
         match step:
@@ -150,9 +166,9 @@ class Executor:
         if step.edge_variable is not None:
             return self._along_edges(step, rows, edges, origin, target)
         if step.any and not step.tests and step.max_hops == 1:
-            some = self._has_any(step, edges, origin, target)
-            if some is not None:
-                return rows.where(some)
+            degrees = self._degrees(step, edges, origin, target)
+            if degrees is not None:
+                return rows.where(degrees > 0)
         places, numbers = self._pairs(step, edges, origin, origin_type is step.node)
         kept = self._kept(step.tests, step.target, target, numbers)
         if kept is not None:
@@ -197,16 +213,16 @@ class Executor:
         simple = isinstance(edges, HotEdges) and all(edges.image.side(out).is_simple for out in _SIDES[step.direction])
         return one_hop(follows, origin, simple)
 
-    def _has_any(self, step: Expand, edges: Edges, origin: Ordinals, target: Nodes) -> Mask | None:
-        """Which nodes have an edge at all, by counting; None if some edge may lead nowhere."""
+    def _degrees(self, step: Expand, edges: Edges, origin: Ordinals, target: Nodes) -> Ordinals | None:
+        """How many edges each node has, those of both sides together; None if some edge may lead nowhere."""
         if not isinstance(edges, HotEdges) or not isinstance(target, NodeImage) or step.min_hops > 1:
             return None
-        some = np.zeros(len(origin), bool)
+        degrees = np.zeros(len(origin), np.int64)
         for outwards in _SIDES[step.direction]:
             if not edges.leads_only_to(target, outwards):
                 return None
-            some |= edges.image.side(outwards).base.degrees(origin) > 0
-        return some
+            degrees += edges.image.side(outwards).base.degrees(origin)
+        return degrees
 
     def _kept(self, tests: Sequence[Test], variable: str | None, nodes: Nodes, numbers: Ordinals) -> Mask | None:
         """Which of the reached nodes exist and pass the tests; None if all do."""

@@ -16,6 +16,8 @@ from omnigraph.plan.typed import Aggregate
 Codes = npt.NDArray[np.int64]
 # Integers below this are doubles without loss.
 _EXACT_BELOW = 1 << 53
+# Codes that leave at most so many numbers unused are looked up in a table.
+_SPREAD = 4
 
 
 @dataclass(frozen=True)
@@ -36,18 +38,26 @@ def grouped(codes: Sequence[Codes], count: int) -> Groups:
     whole = codes[0]
     for more in codes[1:]:
         # Renumbering keeps the product of two within the range of an integer.
-        dense = _dense(whole)
+        dense = _dense(whole).of
         whole = dense * (int(more.max(initial=-1)) + 2) + (more + 1)
-    of = _dense(whole)
-    first = np.zeros(int(of.max(initial=-1)) + 1, np.int64)
-    first[of[::-1]] = np.arange(count)[::-1]
-    return Groups(of, first)
+    return _dense(whole)
 
 
-def _dense(codes: Codes) -> Codes:
-    """The same groups, numbered in the order in which they are met."""
-    found: Codes = pa.array(codes).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return found
+def _dense(codes: Codes) -> Groups:
+    """Groups of equal codes, of which none is below -1."""
+    count = len(codes)
+    size = int(codes.max(initial=-1)) + 2
+    if size > _SPREAD * count + 1:
+        codes = pa.array(codes).dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        size = int(codes.max(initial=-1)) + 2
+    # Of several values for one place the last one stays.
+    met = np.full(size, count)
+    met[codes[::-1] + 1] = np.arange(count - 1, -1, -1)
+    present = np.flatnonzero(met < count)
+    present = present[np.argsort(met[present])]
+    numbers = np.empty(size, np.int64)
+    numbers[present] = np.arange(len(present))
+    return Groups(numbers[codes + 1], met[present])
 
 
 def aggregated(aggregate: Aggregate, column: pa.Array | None, groups: Groups) -> pa.Array:

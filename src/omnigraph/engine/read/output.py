@@ -8,11 +8,12 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.catalog.types import arrow_type
+from omnigraph.catalog.catalog import NodeType
+from omnigraph.catalog.types import ScalarType, arrow_type
 from omnigraph.engine.read.execute import Executor
 from omnigraph.engine.read.groups import Codes, aggregated, grouped
 from omnigraph.engine.read.hot.nodes import NodeImage
-from omnigraph.engine.read.ranks import Key, Places, ordered, ranked
+from omnigraph.engine.read.ranks import Key, Places, ordered, told_apart
 from omnigraph.engine.read.rows import Bound, Rows
 from omnigraph.engine.read.scores import Scores
 from omnigraph.plan.steps import Plan
@@ -61,6 +62,11 @@ class Output:
         if plan.order:
             return table.take(pa.array(self._ordered(rows, table)))
         return table if plan.limit is None else table.slice(0, plan.limit)
+
+    def counted(self, count: int) -> pa.Table:
+        """The result of a plan that only counts."""
+        schema = self._plan.schema
+        return pa.Table.from_arrays([pa.array([count], type_) for type_ in schema.types], schema=schema)
 
     def _ordered(self, rows: Rows, table: pa.Table | None) -> Places:
         plan = self._plan
@@ -130,15 +136,22 @@ class Output:
         variable = value.variable if isinstance(value, PropertyValue | EntityId) else None
         bound = rows.variables.get(variable) if variable is not None else None
         if bound is not None and isinstance(bound.entities, NodeImage):
-            name = value.name if isinstance(value, PropertyValue) else "id"
-            if name == "id":
+            if _is_identity(value):
                 return bound.numbers
             nodes = bound.entities
-            if rows.count > len(nodes.numbers):
+            if isinstance(value, PropertyValue) and rows.count > len(nodes.numbers):
                 found = np.full(int(nodes.numbers.max(initial=-1)) + 1, -1)
-                found[nodes.numbers] = ranked(nodes.values(name, nodes.numbers)).ranks
+                found[nodes.numbers] = told_apart(nodes.values(value.name, nodes.numbers))
                 return found[bound.numbers]
-        return ranked(self._value(value, rows)).ranks
+        return told_apart(self._value(value, rows))
+
+
+def _is_identity(value: Selected) -> bool:
+    """Whether no two nodes share the value: an id, or the one text that ids are made of."""
+    if not isinstance(value, PropertyValue):
+        return isinstance(value, EntityId)
+    keys = value.owner.key_properties if isinstance(value.owner, NodeType) else ()
+    return value.name == "id" or [(key.name, key.type.scalar) for key in keys] == [(value.name, ScalarType.STRING)]
 
 
 def _by_columns(columns: Sequence[Column], table: pa.Table) -> list[Callable[[Places], pa.Array]]:

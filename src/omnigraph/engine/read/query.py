@@ -139,8 +139,11 @@ class Reader:
         exact = call.exact or settings.search_vector_mode == "exact"
         try:
             with self.embedding() as embed:
-                rows = executor.rows(compiled.plan.step)
-                found = Output(compiled.plan, executor, Scores(executor, embed, exact)).of(rows)
+                output = Output(compiled.plan, executor, Scores(executor, embed, exact))
+                if compiled.plan.only_counts:
+                    found = output.counted(executor.count(compiled.plan.step))
+                else:
+                    found = output.of(executor.rows(compiled.plan.step))
         except (Unavailable, Unreadable):
             # Files of a version go with it; a table that was opened before does not notice by itself.
             tables.refuse_reclaimed()

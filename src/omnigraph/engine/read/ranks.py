@@ -34,6 +34,16 @@ def ranked(column: pa.Array) -> Ranked:
     return Ranked(found, coded.dictionary.take(pa.array(order)))
 
 
+def told_apart(column: pa.Array) -> npt.NDArray[np.int64]:
+    """Equal numbers for equal values, others for others, -1 for NULL; they order like nothing."""
+    if pa.types.is_floating(column.type):
+        return _ranked_floats(column).ranks
+    found: npt.NDArray[np.int64] = (
+        column.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    return found
+
+
 def _ranked_floats(column: pa.Array) -> Ranked:
     # The two zeros are one number, so numpy decides which are distinct.
     numbers = column.fill_null(0).to_numpy(zero_copy_only=False)

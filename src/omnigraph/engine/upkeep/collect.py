@@ -27,7 +27,7 @@ from omnigraph.manifest.store import BranchState, branch_label, branch_name
 from omnigraph.manifest.tags import list_tags
 from omnigraph.storage.files import Units, owner_of, remove_versions, unit_of, units_without, versions_of
 from omnigraph.storage.objects import FoundFile
-from omnigraph.storage.refs import list_branches, read_branch
+from omnigraph.storage.refs import is_still, list_branches, read_branch
 from omnigraph.storage.tables import newest_number, table_exists
 
 _CHUNK = 1_000
@@ -129,10 +129,12 @@ class Collect:
         return freed - needed
 
     def _units(self, location: str, branch: str | None, doomed: Collection[int]) -> Units:
+        main = self.ctx.ref(location, None)
+        fork = read_branch(main, branch) if branch is not None else None
         try:
             return units_without(self.ctx.ref(location, branch), doomed)
         except OmniError:
-            if branch is None or read_branch(self.ctx.ref(location, None), branch) is not None:
+            if branch is None or (fork is not None and is_still(main, fork)):
                 raise
             return Units(set(), set())  # the fork was deleted since they were listed
 

@@ -31,7 +31,7 @@ from omnigraph.engine.upkeep.result import Kept, Removed, TableCleanup
 from omnigraph.engine.upkeep.seen import Seen
 from omnigraph.manifest import layout
 from omnigraph.storage.files import referenced_units
-from omnigraph.storage.refs import list_branches, read_branch
+from omnigraph.storage.refs import BranchRef, is_still, list_branches
 from omnigraph.storage.tables import newest_number, table_exists
 
 _CHUNK = 1_000
@@ -114,21 +114,30 @@ class Reconcile:
             self._forks(layout.COMMITS, What.COMMIT_BRANCH)
 
     def _forks(self, location: str, what: What) -> None:
-        use = self.seen.use
-        for orphan in orphan_forks(location, list_branches(self.ctx.ref(location, None)), use):
+        refs = list_branches(self.ctx.ref(location, None))
+        for orphan in orphan_forks(location, refs, self.seen.use):
             path, name = self.ctx.ref(location, orphan.name).path, orphan.name
             if orphan.kept is not None:
                 self.kept.append(Kept(path, orphan.kept))
             elif not orphan.is_live:
                 done = self._take(path, what, partial(removal.drop_fork, self.ctx, location, name))
                 self._gone |= {path} if done else set()
-            elif location != layout.COMMITS and not removal.may_use(self.ctx, self.seen.states[name], location, name):
+            elif location != layout.COMMITS and self._seems_stale(location, refs[name]):
                 done = self._take(
                     path,
                     What.STALE_FORK,
                     partial(removal.drop_stale_fork, self.ctx, location, name),
                 )
                 self._gone |= {path} if done else set()
+
+    def _seems_stale(self, location: str, fork: BranchRef) -> bool:
+        """A first look without the branch's lock; what is found stale is looked at again under it."""
+        try:
+            return not removal.may_use(self.ctx, self.seen.states[fork.name], location, fork.name)
+        except OmniError:
+            if is_still(self.ctx.ref(location, None), fork):
+                raise
+            return False
 
     def _staged(self, location: str) -> int:
         """The bytes of files nobody refers to that went from one table."""
@@ -151,14 +160,15 @@ class Reconcile:
         """The head of main and of every fork of a table, and what all their versions refer to."""
         heads: dict[str | None, int] = {}
         needed: set[str] = set()
-        for name in (None, *list_branches(self.ctx.ref(location, None))):
+        forks = list_branches(self.ctx.ref(location, None))
+        for name in (None, *forks):
             ref = self.ctx.ref(location, name)
             # The head before the references: a commit in between is then noticed.
             head = newest_number(ref)
             try:
                 needed |= referenced_units(ref)
             except OmniError:
-                if name is None or read_branch(ref, name) is not None:
+                if name is None or is_still(ref, forks[name]):
                     raise
                 continue  # its branch was deleted since they were listed
             heads[name] = head

@@ -21,6 +21,7 @@ from omnigraph.commit.staging import Heartbeat, list_heartbeats
 from omnigraph.engine.upkeep.decide import CLOCK_SLACK_US, ForkUse, dead_heartbeats, staged_before
 from omnigraph.manifest import layout
 from omnigraph.manifest.store import BranchState, branch_label
+from omnigraph.storage.refs import BranchRef
 from omnigraph.storage.tables import head_version
 
 _POLL_S = 0.05
@@ -87,18 +88,24 @@ def live_states(ctx: CommitContext) -> dict[str | None, BranchState]:
     names = ctx.manifest.branches()
     if layout.SCHEMA_LOCK_BRANCH in names:
         raise Conflict("a schema apply is running", "Nothing was removed. Retry when it is done.")
-    states: dict[str | None, BranchState] = {}
-    for branch in (None, *sorted(names)):
-        try:
-            states[branch] = ctx.manifest.state(branch)
-        except OmniError as error:
-            if branch is not None and ctx.manifest.branch(branch) is None:
-                continue  # deleted since the names were read
-            raise Conflict(
-                f"could not classify live branch '{branch_label(branch)}': {error}",
-                f"Nothing was removed. {error.hint}".strip(),
-            ) from error
-    return states
+    found = {branch: _live_state(ctx, branch, names.get(branch or "")) for branch in (None, *sorted(names))}
+    return {branch: state for branch, state in found.items() if state is not None}
+
+
+def _live_state(ctx: CommitContext, branch: str | None, known: BranchRef | None) -> BranchState | None:
+    """The branch, or None when it was deleted since it was listed as `known`."""
+    try:
+        return ctx.manifest.state(branch)
+    except OmniError as error:
+        now = ctx.manifest.branch(branch) if branch is not None else None
+        if branch is not None and now is None:
+            return None
+        if now is not None and known is not None and now.incarnation != known.incarnation:
+            return _live_state(ctx, branch, now)  # made again under its name while it was read
+        raise Conflict(
+            f"could not classify live branch '{branch_label(branch)}': {error}",
+            f"Nothing was removed. {error.hint}".strip(),
+        ) from error
 
 
 def refuse_pending(ctx: CommitContext) -> None:
