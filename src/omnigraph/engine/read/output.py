@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from omnigraph.catalog.catalog import NodeType
 from omnigraph.catalog.types import ScalarType, arrow_type
+from omnigraph.engine.read import gathered
 from omnigraph.engine.read.execute import Executor
+from omnigraph.engine.read.gathered import Gathered
 from omnigraph.engine.read.groups import Codes, aggregated, grouped
 from omnigraph.engine.read.hot.nodes import NodeImage
 from omnigraph.engine.read.ranks import Key, Places, ordered, told_apart
@@ -39,8 +41,12 @@ class Output:
         self._run = executor
         self._scores = scores
 
-    def of(self, rows: Rows) -> pa.Table:
+    def of(self, rows: Rows) -> pa.Table | Gathered:
         """The result of the plan from the rows of its steps; refused if it took more than a read may."""
+        if rows.count >= gathered.GATHERED_ROWS_MIN and self._is_plain:
+            places = self._ordered(rows, None)
+            if len(places) >= gathered.GATHERED_ROWS_MIN:
+                return Gathered(self._plan.schema, rows.at(places), self._columns)
         found = self._found(rows)
         allowance = self._run.allowance
         allowance.check()
@@ -62,6 +68,13 @@ class Output:
         if plan.order:
             return table.take(pa.array(self._ordered(rows, table)))
         return table if plan.limit is None else table.slice(0, plan.limit)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether a column of a row depends on that row alone."""
+        plan = self._plan
+        asked = [column.value for column in plan.columns] + [sort.value for sort in plan.order]
+        return not plan.aggregated and not any(isinstance(value, Ranking) for value in asked)
 
     def counted(self, count: int) -> pa.Table:
         """The result of a plan that only counts."""

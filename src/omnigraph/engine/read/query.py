@@ -20,6 +20,7 @@ from omnigraph.embeddings.embedder import Embedder, embedder_of
 from omnigraph.embeddings.vectors import Vector
 from omnigraph.engine.read.allowance import Allowance
 from omnigraph.engine.read.execute import Executor, Trace
+from omnigraph.engine.read.gathered import Gathered
 from omnigraph.engine.read.hot.cache import HotTables, State
 from omnigraph.engine.read.limits import ReadLimits
 from omnigraph.engine.read.output import Output
@@ -129,7 +130,9 @@ class Reader:
         """Texts to vectors for one run."""
         return closing(LateEmbedder(self._settings))
 
-    def _table(self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None) -> pa.Table:
+    def _table(
+        self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None
+    ) -> pa.Table | Gathered:
         settings = self._settings
         values = self.values(compiled, call)
         limits = ReadLimits.of(settings, call.timeout_ms)
