@@ -21,6 +21,7 @@ from omnigraph.base.errors import (
     InvalidData,
     KeyConflict,
     LimitExceeded,
+    MergeConflicts,
     NotFound,
     OmniError,
     ParseError,
@@ -33,7 +34,7 @@ from omnigraph.base.errors import (
     Unavailable,
 )
 from omnigraph.engine.changes.model import ChangeSet
-from omnigraph.engine.merge.conflicts import MergeConflicts
+from omnigraph.engine.log import LogEntry
 from omnigraph.engine.merge.result import MergePreview, MergeResult
 from omnigraph.engine.read.engines import choose_engine as choose_query_engine
 from omnigraph.engine.read.query import ReadCall
@@ -53,6 +54,7 @@ from omnigraph.engine.write.load import LoadResult, Mode
 from omnigraph.graph import OpenMode
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.tags import Tag
 from omnigraph.records.sources import find_sources, stored_bytes
 from omnigraph.settings import Settings
 
@@ -143,6 +145,7 @@ __all__ = [
     "InvalidData",
     "KeyConflict",
     "LimitExceeded",
+    "LogEntry",
     "MergeConflicts",
     "MergePreview",
     "MergeResult",
@@ -160,6 +163,7 @@ __all__ = [
     "RowLevelCasContention",
     "Settings",
     "Snapshot",
+    "Tag",
     "TypeCheckError",
     "Unavailable",
     "Upsert",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 import orjson
 
 from omnigraph.base.errors import BadRequest, NotFound
 from omnigraph.commit.context import CommitContext
-from omnigraph.engine.changes.blocks import Allowance, bounded, commit_block
+from omnigraph.engine.changes.blocks import Allowance, commit_block
 from omnigraph.engine.changes.chain import Chain
 from omnigraph.engine.changes.desk import Desk
 from omnigraph.engine.changes.feed import Feed, Poll
@@ -18,7 +18,7 @@ from omnigraph.engine.changes.history import history_of
 from omnigraph.engine.changes.model import Block, ChangeFilter, ChangeSet, FeedPage, Past
 from omnigraph.engine.changes.net import NetDiff
 from omnigraph.engine.export import export
-from omnigraph.engine.targets import find_commit
+from omnigraph.engine.targets import resolve
 from omnigraph.engine.view import View
 from omnigraph.graph_reads import Reads
 from omnigraph.lang.diagnostics import did_you_mean
@@ -74,23 +74,26 @@ class History(Reads):
         page_bytes: int | None = None,
         page_token: str | None = None,
     ) -> Block:
-        """A commit against its first parent, with the images before and after; the next page by `next_page_token`."""
+        """A commit against its first parent, with the images before and after; the next page by `next_page_token`.
+
+        Any target names a commit: its id, a tag, `main~1`.
+        """
         wanted = ChangeFilter.of(kinds, type_names, ops)
         room = Allowance.of(limit, page_bytes)
-        found = find_commit(self._ctx.manifest, commit_id, self._branch)
-        chain = self._chain(self._ctx.manifest.state(found.through))
-        place = chain.place(found.commit.graph_commit_id)
+        found = resolve(self._ctx.manifest, commit_id)
+        past = self._chain(self._ctx.manifest.state(found.through))
+        place = past.place(found.commit.graph_commit_id)
         if place is None:
             raise NotFound(f"commit '{commit_id}' is not in the history of a branch", "See omnigraph commit list.")
-        return commit_block(self._ctx.root, chain, place, wanted, self._desk, room, page_token)
+        return commit_block(self._ctx.root, past, place, wanted, self._desk, room, page_token)
 
     def history(self, type: str, id: str, *, branch: str | None = None, limit: int | None = None) -> list[Past]:
         """The commits that changed one node or edge, newest first; `type` is `Person`, or `node:Person` where needed.
 
         The last one is the first insert, or says that cleanup removed what is older.
         """
-        if limit is not None:
-            bounded("limit", limit, limit, limit)
+        if limit is not None and limit < 1:
+            raise BadRequest(f"limit is {limit}, it must be at least 1")
         state = self._ctx.manifest.state(self._on(branch))
         return list(islice(history_of(self._ctx.root, self._chain(state), _table_key(state, type), id), limit))
 
@@ -132,8 +135,7 @@ class History(Reads):
         view = View(self._ctx.root, replace(snapshot, tables=tables), catalog, state.incarnation)
         feed = self._feed(state)
         told = {"snapshot_commit_id": snapshot.graph_commit_id, "resume_cursor": feed.cursor(wanted, feed.head)}
-        yield from export(view, (), self.settings)
-        yield orjson.dumps({"baseline": told}) + b"\n"
+        return chain(export(view, (), self.settings), [orjson.dumps({"baseline": told}) + b"\n"])
 
     def _chain(self, state: BranchState) -> Chain:
         return Chain(self._ctx.manifest, state)

@@ -214,6 +214,21 @@ def test_history_that_cleanup_removed_is_an_error_and_a_baseline_goes_on(graph: 
     assert ids(graph.changes_poll(cursor=cursor)) == [["eve"]]
 
 
+def test_what_can_be_read_is_told_before_the_gap(graph: og.Graph) -> None:
+    kept = [graph.head_commit_id_for_branch() or "", put(graph, "bob")]
+    lost = put(graph, "cyd")
+    put(graph, "dan")
+    put(graph, "eve")
+    for number, commit in enumerate(kept):
+        graph.tag_create(f"kept{number}", commit)
+    graph.cleanup(keep=1, confirm=True)
+    page = graph.changes_poll(start=f"after:{kept[0]}")
+    assert (ids(page), page.caught_up) == ([["bob"]], False)
+    with pytest.raises(og.ChangeFeedGap) as gap:
+        graph.changes_poll(cursor=page.cursor)
+    assert gap.value.first_unreadable_commit_id == lost
+
+
 def replay(state: dict[tuple[str, str], Any], page: Any) -> None:
     """What a consumer does with a page, JSON as it is."""
     for block in orjson.loads(orjson.dumps(page.to_json()))["blocks"]:

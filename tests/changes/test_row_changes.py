@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,11 +15,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import omnigraph as og
+from omnigraph.engine.changes import net
+from omnigraph.engine.changes.row_ids import only_in_one
 from omnigraph.engine.changes.rows import row_changes
 from omnigraph.engine.write.spool import RowSpool
 from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.deletions import deleted_offsets
-from omnigraph.storage.tables import Table, open_table
+from omnigraph.storage.places import open_root
+from omnigraph.storage.tables import Table, TableRef, open_table
 
 
 @pytest.fixture
@@ -120,7 +124,7 @@ def act(graph: og.Graph, branch: str, kind: str, what: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None, phases=[Phase.generate], database=None)
+@settings(max_examples=12, deadline=None, phases=[Phase.generate], database=None)
 @given(steps=st.lists(st.tuples(st.sampled_from(["main", "b1", "b2"]), _steps), min_size=4, max_size=12))
 def test_any_two_commits_of_any_branches_differ_by_exactly_the_rows_that_differ(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, tuple[str, Any]]]
@@ -230,3 +234,58 @@ def test_rows_beyond_the_memory_allowed_are_compared_on_disk(tmp_path: Path, mon
         assert [piece.ids for piece in changes.images()] == [["0000007"]]
         assert spilled
     assert not list(spill.rglob("*.arrow"))
+
+
+@pytest.mark.parametrize("marks_max", [8, 1 << 20])
+def test_row_ids_of_one_set_only_are_found_in_memory_and_on_disk(scratch: Scratch, marks_max: int) -> None:
+    here, there = {1, 2, 5, 900, 901}, {2, 3, 5, 901, 70_000}
+
+    def read(numbers: set[int]) -> list[np.ndarray[Any, Any]]:
+        ordered = np.array(sorted(numbers), np.uint64)
+        return [ordered[:2], ordered[2:2], ordered[2:]]
+
+    found = only_in_one(scratch, lambda: read(here), lambda: read(there), marks_max)
+    assert [sorted(int(n) for part in parts for n in part) for parts in found] == [[1, 900], [3, 70_000]]
+
+
+def test_tables_of_old_graphs_without_stable_row_ids_are_compared_by_id(tmp_path: Path, scratch: Scratch) -> None:
+    ref = TableRef(open_root(str(tmp_path)), "nodes/old")
+    rows = pa.table({"id": ["a", "b", "c"], "v": pa.array([1, 2, 3], pa.int32())})
+    dataset = lance.write_dataset(rows, ref.uri, enable_stable_row_ids=False)
+    dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
+        pa.table({"id": ["b", "c", "d"], "v": pa.array([2, 4, 5], pa.int32())})
+    )
+    dataset = lance.dataset(ref.uri)
+    dataset.delete("id = 'a'")
+    dataset.optimize.compact_files()
+    before, after = open_table(ref, 1), open_table(ref, lance.dataset(ref.uri).version)
+    assert not after.has_stable_row_ids
+    ids = [name for piece in row_changes(scratch, before, after, rows.schema).images() for name in piece.ids]
+    assert ids == ["a", "c", "d"]
+
+
+def test_a_state_that_cleanup_takes_away_while_it_is_read_is_reclaimed(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(graph, {"id": "a"})
+    for age in (1, 2):
+        graph.write({P: og.Overwrite(people(graph, [{"id": "a", "age": age}]))})
+    plain = net.open_pair
+
+    def opened(*arguments: Any) -> Any:
+        pair = plain(*arguments)
+        og.Graph.open(graph.uri).cleanup(keep=1, confirm=True)
+        return pair
+
+    monkeypatch.setattr(net, "open_pair", opened)
+    with pytest.raises(og.Reclaimed, match=r"historical version \d+ of node:Person was reclaimed"):
+        graph.diff("main~1", "main")
+
+
+def test_very_many_deletions_of_one_fragment_are_found_in_either_direction(graph: og.Graph, scratch: Scratch) -> None:
+    lots(graph, 50_000)
+    graph.write({P: og.DeleteWhere("id < '0030000'")})
+    gone = found(graph, scratch, "main~1", "main")
+    assert sorted(gone) == [f"{i:07}" for i in range(30_000)]
+    assert all(before and after is None for before, after in gone.values())
+    assert all(before is None and after for before, after in found(graph, scratch, "main", "main~1").values())

@@ -35,12 +35,19 @@ COMMANDS = [
     "branch create",
     "branch list",
     "branch delete",
+    "branch merge",
+    "branch reset",
+    "tag create",
+    "tag list",
+    "tag delete",
     "query",
     "sql",
     "snapshot",
     "export",
     "commit list",
     "commit show",
+    "commit revert",
+    "log",
     "schema show",
     "lint",
     "status",
@@ -99,7 +106,7 @@ def test_the_list_of_commands_above_is_complete():
 
 
 def test_no_summary_in_the_list_of_commands_is_cut(cli):
-    for line in ([], ["branch"], ["commit"], ["schema"], ["recovery"], ["lock"], ["pipeline"]):
+    for line in ([], ["branch"], ["commit"], ["schema"], ["recovery"], ["lock"], ["pipeline"], ["tag"]):
         assert "..." not in cli(*line, "--help").out.replace("[ARGS]...", "")
 
 

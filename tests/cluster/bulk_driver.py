@@ -25,7 +25,7 @@ from omnigraph.pipeline.bulk import bench, intake, questions, rows, write
 from omnigraph.records import splits
 from omnigraph.settings import Settings
 
-_WAIT_S_MAX = 60
+_WAIT_S_MAX = 200
 # Where the driver looks the tasks up that it sends out.
 TASKS: dict[str, tuple[Any, str]] = {
     "read": (intake, "decode_splits"),

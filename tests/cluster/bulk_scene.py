@@ -21,7 +21,7 @@ node Person { name: String @key  age: I32?  email: String? @unique  @range(age, 
 edge Knows: Person -> Person { since: I32? }
 """
 MODES = ("append", "merge", "overwrite")
-WAIT_S = 120
+WAIT_S = 200
 
 
 def person(name: str, age: int) -> dict[str, Any]:

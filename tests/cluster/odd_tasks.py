@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-_WAIT_S_MAX = 60
+_WAIT_S_MAX = 200
 # Tasks over buckets, of which any may be empty.
 _MAY_WRITE_NOTHING = ("match", "thin")
 

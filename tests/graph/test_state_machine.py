@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from dict_model import TABLES, Content, DictModel, Edit, Row
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -34,7 +34,8 @@ IDS = st.sampled_from([f"k{i}" for i in range(8)] + ["it's", 'a"b', "ключ"])
 ROWS = st.dictionaries(IDS, st.tuples(st.none() | st.integers(0, 9), st.text(max_size=3)), max_size=5)
 OFTEN = {"manifest_compact_fragments": 7, "projections_max_lag": 3}
 # Examples and steps of each; a step on a server costs ten times what it costs on a disk.
-LIVES = {DISK: (25, 25), S3: (10, 18)}
+LIVES = {DISK: (16, 25), S3: (6, 18)}
+DEEP_LIVES = {DISK: (100, 40), S3: (20, 25)}
 
 
 class Died(BaseException):
@@ -201,20 +202,38 @@ class GraphLife(RuleBasedStateMachine):
         assert sidecars(self.place, self.home.uri) == []
 
 
+def run(where: str, tmp_path: Path, request: pytest.FixtureRequest, size: tuple[int, int], derandomize: bool) -> None:
+    place = S3Place(request.getfixturevalue("s3_server")) if where == S3 else DiskPlace(tmp_path)
+    run_state_machine_as_test(
+        lambda: GraphLife(place),
+        settings=settings(
+            max_examples=size[0],
+            stateful_step_count=size[1],
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            derandomize=derandomize,
+            database=None,
+            print_blob=True,
+            # Making a failing life shorter takes minutes, which only the long run has.
+            phases=[Phase.generate] if derandomize else [Phase.generate, Phase.shrink],
+        ),
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("where", LIVES)
 def test_every_random_life_of_a_graph_is_as_the_dictionaries_say(
     where: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    place = S3Place(request.getfixturevalue("s3_server")) if where == S3 else DiskPlace(tmp_path)
-    examples, steps = LIVES[where]
-    run_state_machine_as_test(
-        lambda: GraphLife(place),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            derandomize=True,
-        ),
-    )
+    run(where, tmp_path, request, LIVES[where], derandomize=True)
+
+
+@pytest.mark.full
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("where", DEEP_LIVES)
+def test_every_longer_life_of_a_graph_is_as_the_dictionaries_say(
+    where: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Other lives in each run; a failure prints how to have the same one again."""
+    run(where, tmp_path, request, DEEP_LIVES[where], derandomize=False)

@@ -16,7 +16,7 @@ def init_and_die(uri: str, failpoint: str) -> None:
 def init_each(uris: list[str], force: bool, start: Any, results: Any) -> None:
     """One init per place, all racers at once; (place, whether it was ours, what was said)."""
     for uri in uris:
-        start.wait(60)
+        start.wait(240)
         try:
             Graph.init(uri, SCHEMA, force=force)
         except Conflict as lost:

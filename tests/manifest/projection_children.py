@@ -7,5 +7,5 @@ from omnigraph import Graph
 
 def open_and_close(uri: str, start: Any) -> None:
     graph = Graph.open(uri, "r")
-    start.wait(60)
+    start.wait(240)
     graph.context.projections.catch_up(graph.context.manifest.state())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from merge_scene import content, files_below, mutate, new_graph, people, person, rows_of, write
@@ -10,6 +11,16 @@ from merge_scene import content, files_below, mutate, new_graph, people, person,
 import omnigraph as og
 from omnigraph.base import failpoints
 from omnigraph.base.failpoints import WINDOWS
+from omnigraph.engine.merge.combine import may_be_shown
+from omnigraph.manifest.snapshot import SubTableEntry
+
+
+class Died(BaseException):
+    """A process that stops here."""
+
+
+def die() -> None:
+    raise Died
 
 
 @pytest.fixture
@@ -121,12 +132,61 @@ def test_edits_that_cancel_out_make_a_commit_and_move_no_table(graph: og.Graph) 
     assert (again.outcome, again.graph_commit_id) == ("already_up_to_date", None)
 
 
-class Died(BaseException):
-    """A process that stops here."""
+SHOWN = {
+    # branch, base, source and target as (fork, version)
+    ("draft", (None, 5), (None, 7), (None, 5)): True,
+    ("draft", ("team", 5), ("team", 7), ("team", 5)): True,
+    (None, (None, 5), (None, 7), (None, 5)): False,
+    ("draft", ("draft", 5), ("draft", 7), ("draft", 5)): False,
+    ("draft", (None, 5), ("other", 7), (None, 5)): False,
+    ("draft", (None, 5), (None, 7), ("team", 6)): False,
+    ("draft", (None, 5), (None, 7), (None, 6)): False,
+    ("draft", None, (None, 7), (None, 5)): False,
+    ("draft", (None, 5), (None, 4), (None, 5)): False,
+}
 
 
-def die() -> None:
-    raise Died
+@pytest.mark.parametrize("case", SHOWN, ids=str)
+def test_a_version_is_taken_over_only_on_its_own_line_and_from_the_base(case: Any) -> None:
+    branch, *places = case
+    base, source, target = (None if p is None else SubTableEntry("nodes/x", p[1], p[0], 1) for p in places)
+    assert source is not None
+    assert target is not None
+    assert may_be_shown(branch, base, source, target) is SHOWN[case]
+
+
+def test_a_fork_that_a_crash_left_behind_does_not_block_the_branch(graph: og.Graph) -> None:
+    graph.branch_create("draft")
+    failpoints.arm("fork.post_create", die)
+    with pytest.raises(Died):
+        mutate(graph, 'insert Person { name: "lost" }', "draft")
+    failpoints.disarm_all()
+    mutate(graph, 'insert Person { name: "cy" }')
+    graph.branch_merge("main", "draft")
+    mutate(graph, 'insert Person { name: "di" }', "draft")
+    assert set(rows_of(graph, "node:Person", "draft")) == {"ana", "bo", "cy", "di"}
+
+
+def test_a_writer_that_begins_meanwhile_is_not_locked_out(graph: og.Graph) -> None:
+    """It forks the version shown so far, just before the merge would take another one over."""
+    graph.branch_create("draft")
+    mutate(graph, 'insert Person { name: "cy" } insert City { name: "oslo" }')
+    write(graph, "draft", "node:City", [{"id": "rome", "name": "rome"}])
+    other = og.Graph.open(graph.uri)
+
+    def meanwhile() -> None:
+        failpoints.disarm_all()
+        failpoints.arm("stage.files_written", die)
+        with pytest.raises(Died):
+            mutate(other, 'insert Person { name: "di" }', "draft")
+        failpoints.disarm_all()
+
+    failpoints.arm("stage.files_written", meanwhile)
+    with pytest.raises(og.Conflict, match="another write to node:Person has begun"):
+        graph.branch_merge("main", "draft")
+    mutate(other, 'insert Person { name: "di" }', "draft")
+    graph.branch_merge("main", "draft")
+    assert set(rows_of(graph, "node:Person", "draft")) == {"ana", "bo", "cy", "di"}
 
 
 @pytest.mark.parametrize("window", [w for w in WINDOWS if w != "mid_phase_b"])

@@ -91,6 +91,14 @@ def test_each_choice_does_what_it_says(graph: og.Graph, file: Path) -> None:
     assert commit.actor_id == "act-ana"
 
 
+def test_a_given_row_that_the_target_has_already_is_no_change(graph: og.Graph, file: Path) -> None:
+    given = {"properties": {"name": "ed", "a": 3}}
+    filled(file, {**dict.fromkeys(("ana", "bo", "cy", "di"), "ours"), "ed": given})
+    done = graph.branch_merge("draft", resolve=file)
+    assert isinstance(done, og.MergeResult)
+    assert done.tables == ({"table_key": "node:Person", "inserts": 1, "updates": 0, "deletes": 0},)
+
+
 def test_a_conflict_without_a_choice_stays_one(graph: og.Graph, file: Path) -> None:
     filled(file, {"ana": "theirs"})
     error = refused(graph, og.MergeConflicts, "and 1 more", resolve=file)

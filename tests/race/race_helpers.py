@@ -22,6 +22,8 @@ TABLES = ("node:Left", "node:Right")
 CREWS = {DISK: 8, S3: 4}
 TRIES_MAX = 2000
 COMPACT_EVERY = 16
+# All of a crew are waited for, however busy the machine is.
+GATE_S_MAX = 240
 
 _gates: dict[int, Any] = {}
 _stop: Any = None
@@ -41,7 +43,7 @@ def enter_pool(gates: dict[int, Any], stop: Any) -> None:
 
 
 def start_together(ground: Ground) -> None:
-    _gates[ground.writers].wait(60)
+    _gates[ground.writers].wait(GATE_S_MAX)
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def write_until_done(home: Home, keys: list[str], log: str, compact_fragments: i
     acks = AckLog(log)
     done = {told.key for told in acks.answers()}
     graph = home.open(manifest_compact_fragments=compact_fragments)
-    writing.set()
+    writing.send_bytes(b"writing")
     for key in keys:
         if key not in done:
             acks.note(write_one(graph, key, TABLES))

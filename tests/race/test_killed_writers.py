@@ -22,25 +22,28 @@ TRIALS = [
     *(pytest.param(where, kills, n, marks=FULL) for where, kills in ((DISK, 30), (S3, 8)) for n in (50, 8)),
 ]
 LIFE_S_MAX = {DISK: 0.2, S3: 0.8}
+BEGIN_S_MAX = 120
 
 
 class Mortal:
     """A writer process that can be killed and started again; it goes on where its log ends."""
 
     def __init__(self, home: Home, keys: list[str], log: Path, compact_fragments: int) -> None:
-        self.writing = FORKED.Event()
-        self.arguments = (home, keys, str(log), compact_fragments, self.writing)
+        self.arguments = (home, keys, str(log), compact_fragments)
         self.keys, self.log = keys, AckLog(log)
         self.process: Any = None
+        self.begun: Any = None
 
     def start(self) -> None:
-        self.writing.clear()
-        self.process = FORKED.Process(target=write_until_done, args=self.arguments)
+        # A pipe, for whoever is killed while it sets an event keeps the event's lock for ever.
+        self.begun, told = FORKED.Pipe(duplex=False)
+        self.process = FORKED.Process(target=write_until_done, args=(*self.arguments, told))
         self.process.start()
+        told.close()
 
     def kill_after(self, seconds: float) -> bool:
         """Whether it was killed that long after it began to write; it may have ended on its own before."""
-        assert self.writing.wait(60)
+        assert self.begun.poll(BEGIN_S_MAX), "it does not begin to write"
         wait([self.process.sentinel], seconds)
         killed = self.process.exitcode is None
         self.process.kill()

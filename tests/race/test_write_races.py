@@ -11,7 +11,7 @@ from graph_places import DISK, S3, Place
 pytestmark = pytest.mark.slow
 FULL = [pytest.mark.full, pytest.mark.timeout(900)]
 # On a server each commit costs ten times what it costs on a disk: fewer writes meet there.
-COUNTS = [(DISK, 20), (S3, 6), pytest.param(DISK, 100, marks=FULL), pytest.param(S3, 25, marks=FULL)]
+COUNTS = [(DISK, 12), (S3, 6), pytest.param(DISK, 100, marks=FULL), pytest.param(S3, 25, marks=FULL)]
 
 
 def keys_of(writer: int, count: int) -> list[str]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "crash"))
@@ -31,20 +32,20 @@ def hold(path: str) -> None:
         time.sleep(600)
 
 
-def interrupted(path: str, point: str, number: str, times: str, operation_id: str) -> None:
-    """Write, and get a signal at a point of the write, possibly more than once."""
+def interrupted(path: str, point: str, number: int, times: int, operation_id: str, said: Connection) -> None:
+    """Write, and get a signal at a point of the write, possibly more than once. Forked, so no program by itself."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     graph = Graph.open(path)
 
     def send() -> None:
-        for _ in range(int(times)):
-            os.kill(os.getpid(), int(number))
+        for _ in range(times):
+            os.kill(os.getpid(), number)
 
     failpoints.arm(point, send)
     try:
         commit_plan(graph.context, plan_of(graph, EFFECTS["upsert"], TABLES, operation_id))
-        print("returned", flush=True)
+        said.send("returned")
     except KeyboardInterrupt:
-        print("interrupted", flush=True)
         sys.exit(130)
 
 
@@ -118,6 +119,6 @@ def read_only(place: str) -> None:
 
 
 if __name__ == "__main__":
-    programs = {"hold": hold, "interrupted": interrupted, "full_disk": full_disk, "read_only": read_only}
+    programs = {"hold": hold, "full_disk": full_disk, "read_only": read_only}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     programs[sys.argv[1]](*sys.argv[2:])

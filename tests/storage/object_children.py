@@ -10,7 +10,7 @@ def compete(root: str, me: int, keys: list[str], start: Any, results: Any) -> No
     store = LocalObjectStore(root)
     won = []
     for key in keys:
-        start.wait(60)
+        start.wait(240)
         won.append((key, me, store.put_if_absent(key, f"{me}".encode()) is not None))
     for _ in keys:
         _count_up(store)

@@ -270,7 +270,7 @@ def version_file(ds: lance.LanceDataset, version: int) -> Path:
 
 def write_strictly(uri: str, writer: int, count: int, start: Any, results: Any) -> None:
     """Worker: `count` strict appends, each from a fresh handle and tried once."""
-    start.wait(60)
+    start.wait(240)
     for i in range(count):
         head = lance.dataset(uri)
         row = f"w{writer}-{i}"
@@ -280,7 +280,7 @@ def write_strictly(uri: str, writer: int, count: int, start: Any, results: Any) 
 
 def compact_until(uri: str, start: Any, stop: Any, results: Any) -> None:
     """Worker: compacts in a loop; a lost race is tried again."""
-    start.wait(60)
+    start.wait(240)
     landed = refused = 0
     while not stop.is_set():
         if attempt(lambda: compact(lance.dataset(uri))).refused:

@@ -143,6 +143,20 @@ def test_graph_versions_address_states_of_a_branch(past: Past) -> None:
             graph.snapshot_at_version(version)
 
 
+def test_a_version_of_a_branch_made_again_is_never_that_of_the_one_before(past: Past) -> None:
+    graph = past.graph
+    before = graph.snapshot_at_version(graph.snapshot("draft").version, "draft")
+    assert before.graph_commit_id == past.ids["ed"]
+    graph.branch_delete("draft")
+    graph.branch_create("draft")
+    for version in range(1, graph.snapshot("draft").version + 1):
+        found = graph.snapshot_at_version(version, "draft")
+        assert found.graph_commit_id not in (past.ids["di"], past.ids["ed"]), version
+    for gone in (past.ids["ed"], "draft~9"):
+        with pytest.raises(og.NotFound):
+            graph.snapshot_of(gone)
+
+
 def test_one_entity_is_read_at_a_version_without_the_rest(past: Past) -> None:
     graph = past.graph
     at = {name: graph.get_commit(commit).manifest_version for name, commit in past.ids.items()}

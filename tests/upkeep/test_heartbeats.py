@@ -9,7 +9,7 @@ import signal
 import pytest
 from ulid import ULID
 from upkeep_children import load
-from upkeep_scene import SCHEMA, both, grow_old, ids, kept, outlast_slack, removed, running, sweep, until
+from upkeep_scene import SCHEMA, WAIT_S, both, grow_old, ids, kept, outlast_slack, removed, running, sweep, until
 
 import omnigraph as og
 from faulty_objects import Fault, of_graph, on
@@ -23,7 +23,7 @@ from omnigraph.commit.staging import list_heartbeats, staging_heartbeat
 from omnigraph.engine.write.changes import Annotations, plan_changes
 from omnigraph.engine.write.retry import writable
 
-QUICK = {"staging_heartbeat_s": 1, "staging_lifetime_s": 3}
+QUICK = {"staging_heartbeat_s": 1, "staging_lifetime_s": 6}
 
 
 def in_staging(place: Place, home: Home) -> list[str]:
@@ -146,7 +146,7 @@ def test_a_write_prepared_long_ago_is_refused_when_cleanup_took_its_files_and_la
 def test_a_killed_load_is_dead_after_its_lifetime_and_its_folder_goes(place: Place, home: Home) -> None:
     ctx = home.open().context
     with running(load, home, None, "killed", QUICK) as (process, ready, _):
-        assert ready.wait(60)
+        assert ready.wait(WAIT_S)
         (living,) = list_heartbeats(ctx)
         outlast_slack()
         assert kept(sweep(home)) == {}
@@ -164,7 +164,7 @@ def test_a_killed_load_is_dead_after_its_lifetime_and_its_folder_goes(place: Pla
 def test_a_stopped_load_counts_as_dead_yet_its_files_stay_and_its_commit_lands(place: Place, home: Home) -> None:
     graph = home.open()
     with running(load, home, None, "stopped", QUICK) as (process, ready, go):
-        assert ready.wait(60)
+        assert ready.wait(WAIT_S)
         os.kill(process.pid, signal.SIGSTOP)
         (told,) = list_heartbeats(graph.context)
         until(lambda: not list_heartbeats(graph.context)[0].is_alive(now_us()), "it counts as alive")
@@ -172,7 +172,7 @@ def test_a_stopped_load_counts_as_dead_yet_its_files_stay_and_its_commit_lands(p
         assert removed(done) == [told.key]
         os.kill(process.pid, signal.SIGCONT)
         go.set()
-        process.join(60)
+        process.join(WAIT_S)
         assert process.exitcode == 0
     assert ids(home.open()) == ["first", "stopped"]
     assert in_staging(place, home) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from upkeep_children import load, write_and_die, write_many
-from upkeep_scene import both, die, grow_old, ids, kept, outlast_slack, removed, running, sweep
+from upkeep_scene import WAIT_S, both, die, grow_old, ids, kept, outlast_slack, removed, running, sweep
 
 from graph_places import Home, Place
 from omnigraph.commit.context import CommitContext
@@ -31,14 +31,14 @@ def test_what_a_living_load_staged_survives_a_cleanup_that_spares_no_age(
         graph.branch_create(branch)
     grow_old(place, home.uri)
     with running(load, home, branch, "loaded", {}) as (process, ready, go):
-        assert ready.wait(60)
+        assert ready.wait(WAIT_S)
         outlast_slack()
         assert len(list_heartbeats(graph.context)) == 1
         for _ in range(2):
             done = sweep(home)
             assert (removed(done), kept(done)) == ([], {})
         go.set()
-        process.join(60)
+        process.join(WAIT_S)
         assert process.exitcode == 0
     assert "loaded" in ids(home.open(), branch)
     assert "loaded" in ids(home.open(), branch, "node:Right")
@@ -51,11 +51,11 @@ def test_files_staged_without_a_sign_of_life_are_not_spared_by_that_of_a_later_l
     graph.context.objects.put(f"{location}/data/lost.lance", b"x")
     grow_old(place, home.uri)
     with running(load, home, None, "loaded", {}) as (process, ready, go):
-        assert ready.wait(60)
+        assert ready.wait(WAIT_S)
         assert removed(sweep(home)) == [location]
         assert not graph.context.objects.exists(f"{location}/data/lost.lance")
         go.set()
-        process.join(60)
+        process.join(WAIT_S)
     assert ids(home.open()) == ["first", "loaded"]
 
 
@@ -122,7 +122,7 @@ def test_writers_and_branch_verbs_lose_nothing_to_cleanups_beside_them(place: Pl
                 told += [done.get()]
     finally:
         for writer in writers:
-            writer.join(60 if len(told) == WRITERS else 0)
+            writer.join(WAIT_S if len(told) == WRITERS else 0)
             if writer.is_alive():
                 writer.kill()
                 writer.join()

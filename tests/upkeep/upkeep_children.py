@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from upkeep_scene import both
+from upkeep_scene import WAIT_S, both
 
 from graph_places import Home
 from omnigraph.base import failpoints
@@ -52,7 +52,7 @@ def load(home: Home, branch: str | None, name: str, times: dict[str, int], ready
         ctx.objects.put(f"{beat.folder}note.txt", b"mine")
         plan = plan_changes(view, changes, LOAD, Annotations("act-load"), operation)
         ready.set()
-        go.wait(60)
+        go.wait(WAIT_S)
         commit_plan(ctx, plan)
 
 

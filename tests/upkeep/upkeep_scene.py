@@ -23,7 +23,7 @@ node Left { name: String @key }
 node Right { name: String @key }
 """
 NOW = timedelta(0)
-WAIT_S = 60
+WAIT_S = 200
 
 
 def rows(*names: str) -> pa.Table:

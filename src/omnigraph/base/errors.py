@@ -186,6 +186,23 @@ class KeyConflict(Conflict):
 
 
 @dataclass(eq=False)
+class MergeConflicts(Conflict):
+    """Every conflict of a merge or a revert, sorted by table key, id and kind.
+
+    Each is `{table_key, row_id, kind, message}`, with `properties` where only some of a row are in dispute.
+    """
+
+    text: str = ""
+    hint: str = "Nothing was written. Decide with --strategy ours|theirs or --resolve FILE, or change the rows."
+    merge_conflicts: tuple[dict[str, Any], ...] = ()
+
+    def describe(self) -> str:
+        named = [f"{c['table_key']} '{c['row_id']}' ({c['kind']})" for c in self.merge_conflicts[:3]]
+        more = len(self.merge_conflicts) - len(named)
+        return f"merge conflicts: {', '.join(named)}" + (f"; and {more} more" if more else "")
+
+
+@dataclass(eq=False)
 class RowLevelCasContention(Conflict):
     """The publish lost its compare-and-swap too many times in a row."""
 

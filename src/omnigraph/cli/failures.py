@@ -16,12 +16,12 @@ from omnigraph.base.errors import (
     InvalidData,
     KeyConflict,
     Kind,
+    MergeConflicts,
     OmniError,
     PreconditionFailed,
     Unavailable,
 )
 from omnigraph.base.ids import new_ulid
-from omnigraph.engine.merge.conflicts import MergeConflicts
 
 EXIT_USAGE = 2
 EXIT_INTERNAL = 70
@@ -103,7 +103,7 @@ def failure_of(error: BaseException) -> Failure:
 def _listed(error: OmniError) -> tuple[str, ...]:
     """Every violation or conflict that is known by name, when that says more than the text does."""
     if isinstance(error, MergeConflicts):
-        return tuple(str(conflict) for conflict in error.conflicts())
+        return tuple(conflict_line(found) for found in error.merge_conflicts)
     if not isinstance(error, InvalidData) or not error.violations:
         return ()
     if error.total == 1 and not error.violations[0].get("file"):
@@ -111,6 +111,11 @@ def _listed(error: OmniError) -> tuple[str, ...]:
     lines = [_violation(found) for found in error.violations]
     unlisted = error.total - len(lines)
     return (*lines, *([f"and {unlisted} more"] if unlisted else []))
+
+
+def conflict_line(found: Mapping[str, Any]) -> str:
+    disputed = f" [{', '.join(found['properties'])}]" if found.get("properties") else ""
+    return f"{found['table_key']} '{found['row_id']}' ({found['kind']}){disputed}: {found['message']}"
 
 
 def _violation(found: Mapping[str, Any]) -> str:

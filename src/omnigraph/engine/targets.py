@@ -60,12 +60,17 @@ def resolve(manifest: ManifestStore, target: str, as_of: Moment | None = None) -
 
 def find_commit(manifest: ManifestStore, commit_id: str, first_branch: str | None) -> Found:
     """Looks on `first_branch`, then on every other branch."""
-    others = [b for b in (None, *sorted(manifest.branches())) if b != first_branch]
-    for branch in (first_branch, *others):
+    for branch in _searched(manifest, first_branch):
         for commit in reversed(_commits(manifest, branch)):
             if commit.graph_commit_id == commit_id:
                 return Found(commit, branch)
     raise NotFound(f"commit '{commit_id}' not found", "See omnigraph commit list.")
+
+
+def _searched(manifest: ManifestStore, first: str | None) -> Iterator[str | None]:
+    """Every branch, `first` before the others are even listed."""
+    yield first
+    yield from (branch for branch in (None, *sorted(manifest.branches())) if branch != first)
 
 
 def _commits(manifest: ManifestStore, branch: str | None) -> list[GraphCommit]:

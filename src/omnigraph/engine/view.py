@@ -43,7 +43,7 @@ class View:
         return open_table(ref, entry.table_version, table_key)
 
     def refuse_reclaimed(self) -> None:
-        """Say so if a version that this view shows is gone; its files go with it, and a table that is open fails then."""
+        """Say so if a version that this view shows is gone: its files go with it, and a table that is open fails."""
         for table_key, entry in self.entries.items():
             if not has_version(TableRef(self.root, entry.location, entry.table_branch), entry.table_version):
                 raise Reclaimed(table_key, entry.table_version)

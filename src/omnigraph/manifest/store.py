@@ -36,6 +36,8 @@ from omnigraph.storage.places import Root
 from omnigraph.storage.refs import BranchRef, list_branches, read_branch
 from omnigraph.storage.tables import Table, TableRef, open_newest, open_table, table_exists
 
+_PAST_MAX = 256
+
 
 @dataclass(frozen=True)
 class BranchState:
@@ -100,6 +102,8 @@ class ManifestStore:
         self.root = root
         self._lock = threading.Lock()
         self._states: dict[str | None, BranchState] = {}
+        # What a version of a branch's one life showed never changes.
+        self._past: dict[tuple[str | None, str, int, str | None], Snapshot] = {}
 
     @property
     def objects(self) -> ObjectStore:
@@ -148,11 +152,22 @@ class ManifestStore:
         """The branch as it was at graph version `version`. `owner`: the branch the version was published on."""
         owner = branch if owner == "same" else owner
         state = self.state(branch)
+        named = (branch, state.incarnation, version, owner)
+        known = self._past.get(named)
+        if known is None:
+            known = self._snapshot_at(state, version, owner)
+            with self._lock:
+                self._past[named] = known
+                while len(self._past) > _PAST_MAX:
+                    self._past.pop(next(iter(self._past)))
+        return known
+
+    def _snapshot_at(self, state: BranchState, version: int, owner: str | None) -> Snapshot:
         commits = [c for c in state.commits() if c.manifest_version <= version]
         if version > state.version or (state.commit_count and not commits) or version < 1:
             raise NotFound(f"graph version {version} not found", "See omnigraph commit list for the versions.")
         if not state.table.has_stable_row_ids:
-            return Snapshot(branch, version, None, self._entries_at_lance_version(branch, version))
+            return Snapshot(state.branch, version, None, self._entries_at_lance_version(state.branch, version))
         entries = reconstruct(self.rows(state), owner, version)
         return Snapshot(owner, version, commits[-1].graph_commit_id if commits else None, entries)
 

@@ -32,6 +32,7 @@ _TAKE_ROWS = 4_096
 # Beyond this many rows of one fragment a scan of it beats naming them.
 _NAMED_MAX = 20 * LOOKUP_BY_FILTER_MAX
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
+_NOTHING = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Thinned:
 
     fragment: Any
     offsets: Offsets
+
+    @property
+    def addresses(self) -> Numbers:
+        return self.offsets.astype(np.uint64) + np.uint64(int(self.fragment.fragment_id) << 32)
 
 
 @dataclass(frozen=True)
@@ -65,12 +70,17 @@ class Side:
     def rows(self, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of its own fragments; with `where` only the columns of rows that fit are read."""
         if self.fragments:
-            yield from _scan(self.table, columns, list(self.fragments), where, late=where is not None)
+            # Of rows that only tell their ids nothing is left to be read later.
+            late = where is not None and list(columns) != [ROW_ID]
+            yield from _scan(self.table, columns, list(self.fragments), where, late=late)
 
     def thinned_rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The rows of shared fragments that the other state deleted."""
+        few = [part.addresses for part in self.thinned if len(part.offsets) <= _NAMED_MAX]
+        yield from _rows_at(self.table, columns, np.concatenate([_NOTHING, *few]))
         for part in self.thinned:
-            yield from _rows_at(self.table, columns, part)
+            if len(part.offsets) > _NAMED_MAX:
+                yield from _rows_of(self.table, columns, part)
 
 
 @dataclass(frozen=True)
@@ -165,19 +175,17 @@ def _descent(table: Table, refs: dict[str, BranchRef]) -> dict[str | None, int]:
     return found
 
 
-def _rows_at(table: Table, columns: Sequence[str], part: Thinned) -> Iterator[pa.RecordBatch]:
-    start = int(part.fragment.fragment_id) << 32
-    if len(part.offsets) > _NAMED_MAX:
-        wanted = part.offsets.astype(np.uint64) + np.uint64(start)
-        for batch in _scan(table, [*columns, _ADDRESS], [part.fragment], None, late=False):
-            hit = np.isin(batch.column(batch.num_columns - 1).to_numpy(), wanted)
-            if hit.any():
-                yield batch.filter(pa.array(hit)).select(list(columns))
-        return
-    for at in range(0, len(part.offsets), LOOKUP_BY_FILTER_MAX):
-        named = part.offsets[at : at + LOOKUP_BY_FILTER_MAX].tolist()
-        where = f"{_ADDRESS} IN ({', '.join(str(start + offset) for offset in named)})"
-        yield from _scan(table, columns, None, where, late=True)
+def _rows_at(table: Table, columns: Sequence[str], addresses: Numbers) -> Iterator[pa.RecordBatch]:
+    for at in range(0, len(addresses), LOOKUP_BY_FILTER_MAX):
+        named = ", ".join(map(str, addresses[at : at + LOOKUP_BY_FILTER_MAX].tolist()))
+        yield from _scan(table, columns, None, f"{_ADDRESS} IN ({named})", late=True)
+
+
+def _rows_of(table: Table, columns: Sequence[str], part: Thinned) -> Iterator[pa.RecordBatch]:
+    for batch in _scan(table, [*columns, _ADDRESS], [part.fragment], None, late=False):
+        hit = np.isin(batch.column(batch.num_columns - 1).to_numpy(), part.addresses)
+        if hit.any():
+            yield batch.filter(pa.array(hit)).select(list(columns))
 
 
 def _scan(

@@ -39,6 +39,7 @@ _DIFF_EXAMPLES = (
 )
 _COMMIT_EXAMPLES = (
     "omnigraph commit changes 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --store ./library",
+    "omnigraph commit changes main --store ./library",
     "omnigraph commit changes 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --kind edge --limit 100 --store ./library --json",
 )
 _HISTORY_EXAMPLES = (
@@ -105,7 +106,7 @@ def _diff(
 
 def _commit_changes(
     run: Run,
-    id: Annotated[str, typer.Argument(metavar="ID", help="The commit id.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="A commit id, or what names one: main~1, a tag.")],
     kind: KindOption = None,
     type: TypeOption = None,
     op: OpOption = None,

@@ -41,7 +41,7 @@ def _log(
     graph: Annotated[bool, typer.Option("--graph", help="Draw how branches forked and met; all of them.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="At most N commits.")] = None,
 ) -> None:
-    """Show the history of a branch, or with --graph of all, newest first."""
+    """Show the history of a branch, or draw that of all."""
     handle = run.read()
     found = handle.log(branch if graph else run.branch(branch), graph=graph)
     shown = found[:limit]

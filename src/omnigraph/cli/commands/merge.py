@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph.cli.command import ActorOption, BranchOption, MessageOption, Run, YesOption, command
-from omnigraph.cli.failures import EXIT_CODES
+from omnigraph.cli.failures import EXIT_CODES, conflict_line
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.output import one_line, put_json, put_line, say
 from omnigraph.cli.progress import progress
@@ -74,7 +74,7 @@ def _merge(
     message: MessageOption = None,
     actor: ActorOption = None,
 ) -> None:
-    """Bring what a branch changed into another one, as one commit there."""
+    """Bring what a branch changed into another one."""
     target = run.branch(into)
     graph = run.read() if dry_run else run.write()
     options: dict[str, Any] = {"resolve": resolve, "granularity": granularity.value, "limit": limit}
@@ -128,7 +128,7 @@ def _preview_lines(told: MergePreview) -> Iterator[str]:
         choice = decision["choice"] if isinstance(decision["choice"], str) else "a row of the file"
         yield one_line(f"resolved {decision['table_key']} '{decision['row_id']}' ({decision['kind']}): {choice}")
     for conflict in told.conflicts:
-        yield one_line(f"conflict {conflict}")
+        yield one_line(f"conflict {conflict_line(conflict.to_json())}")
 
 
 def _put_tables(tables: Sequence[Mapping[str, Any]]) -> None:
@@ -150,7 +150,7 @@ def _reset(
     actor: ActorOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Give a branch the content of an earlier commit, by a new commit."""
+    """Give a branch the content of an earlier commit."""
     on = run.branch(branch)
     run.confirm(yes, f"reset branch {on}")
     graph = run.write()
@@ -173,7 +173,10 @@ def _revert(
     message: MessageOption = None,
     actor: ActorOption = None,
 ) -> None:
-    """Undo one commit by a new one; rows that changed again since then are conflicts."""
+    """Undo one commit by a new one.
+
+    Rows that changed again since then are conflicts, and nothing is written.
+    """
     graph = run.write()
     with progress(run.told.quiet) as report:
         done = graph.commit_revert(

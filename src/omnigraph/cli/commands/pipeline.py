@@ -18,13 +18,14 @@ from omnigraph.cli.command import (
     help_if_no_command,
 )
 from omnigraph.cli.commands.load import Mode, put_loaded
-from omnigraph.cli.failures import UsageMistake
+from omnigraph.cli.failures import UsageMistake, failure_of
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.job_progress import job_progress
-from omnigraph.cli.output import on_terminal, put_json, put_line, say
+from omnigraph.cli.output import on_terminal, one_line, put_json, put_line, say
 from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 
 if TYPE_CHECKING:
+    from omnigraph.base.errors import OmniError
     from omnigraph.pipeline.job.definition import Definition
     from omnigraph.pipeline.job.report import JobReport
     from omnigraph.pipeline.job.validate import Overrides, Prepared
@@ -117,6 +118,17 @@ def _run(
         _put_report(run.uri(place), done)
     for warning in done.warnings:
         say(warning, label="warning", style="bold yellow")
+    if done.merge_error is not None:
+        _refuse_merge(done.merge_error)
+
+
+def _refuse_merge(error: OmniError) -> None:
+    """The rows are loaded and were told of; what was asked of them besides did not happen."""
+    failure = failure_of(error)
+    say(f"loaded, but not merged: {failure.text}", label="error", style="bold red")
+    for line in failure.listed:
+        say(f"  {one_line(line)}")
+    raise typer.Exit(failure.exit_code)
 
 
 def _on_spark(run: Run, engine: Engine, master: str | None, given: Sequence[str] | None) -> None:
@@ -150,6 +162,8 @@ def _put_valid(checked: Prepared, uri: str) -> None:
     put_line(f"{definition.file} is valid: {', '.join(counted)}")
     base = f" (made from {definition.target.base} if needed)" if definition.target.base else ""
     put_line(f"it loads {uri} on branch {checked.branch}{base} with {checked.mode}")
+    if definition.target.merge_into is not None:
+        put_line(f"and merges it into {definition.target.merge_into} if every quality rule holds")
 
 
 def _put_report(uri: str, done: JobReport) -> None:
@@ -159,6 +173,8 @@ def _put_report(uri: str, done: JobReport) -> None:
     if done.rules:
         verb = "holds" if len(done.rules) == 1 else "hold"
         put_line(f"{len(held)} of {_counted(len(done.rules), 'quality rule')} {verb}")
+    if done.merge is not None:
+        put_line(f"merged {done.merge.source} into {done.merge.target}: {done.merge.outcome}")
     if on_terminal():
         _draw(done)
     else:

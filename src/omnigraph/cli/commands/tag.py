@@ -27,7 +27,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tag.")]
 
 
 def add_to(app: typer.Typer) -> None:
-    tag = typer.Typer(help="Name commits for good; what a tag names is never cleaned up.")
+    tag = typer.Typer(help="Name commits for good.")
     tag.callback(invoke_without_command=True)(help_if_no_command)
     command(tag, "create", examples=_CREATE_EXAMPLES)(_create)
     command(tag, "list", examples=_LIST_EXAMPLES, formats=ROW_FORMATS)(_list)

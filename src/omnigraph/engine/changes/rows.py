@@ -22,12 +22,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.changes.packed import packed_rows, packed_struct, unpacked_rows
+from omnigraph.engine.changes.row_ids import RowIds, only_in_one
 from omnigraph.engine.write.spool import RowSpool
 from omnigraph.sets.scratch import BATCH_ROWS, Relation, Scratch
 from omnigraph.storage.row_deltas import CREATED, ROW_ID, UPDATED, Delta, Side, all_rows, delta_between, rows_with
@@ -42,7 +44,6 @@ SELECT coalesce(b.id, a.id) AS id, b.image AS before, a.image AS after
 FROM before_rows b FULL OUTER JOIN after_rows a ON a.id = b.id
 WHERE b.image IS DISTINCT FROM a.image ORDER BY 1
 """
-_ONLY_HERE = "SELECT row_id FROM here ANTI JOIN there USING (row_id)"
 
 
 @dataclass(frozen=True)
@@ -182,15 +183,19 @@ def _narrow(scratch: Scratch, delta: Delta, old: _Candidates, new: _Candidates) 
         # Every row that the later state no longer has as it was is one that it has anew: none was deleted.
         old.take(rows_with(delta.before.table, moved, old.columns))
         return
-    _compare_row_ids(scratch, delta.before, delta.after, earlier, old)
-    _compare_row_ids(scratch, delta.after, delta.before, earlier, new)
+    here, there = partial(_row_ids, delta.before, earlier), partial(_row_ids, delta.after, earlier)
+    for side, found, only in zip(
+        (delta.before, delta.after), (old, new), only_in_one(scratch, here, there), strict=True
+    ):
+        for numbers in only:
+            found.take(rows_with(side.table, numbers, found.columns))
 
 
 class _Seen:
     """The row ids that went by, while they are few."""
 
     def __init__(self) -> None:
-        self._parts: list[np.ndarray[tuple[int], np.dtype[np.uint64]]] = []
+        self._parts: list[RowIds] = []
         self.count = 0
 
     def watch(self, batches: Iterable[pa.RecordBatch], replaced_since: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -204,38 +209,20 @@ class _Seen:
                 self.count += len(numbers)
             yield batch
 
-    def without(self, other: _Seen) -> np.ndarray[tuple[int], np.dtype[np.uint64]] | None:
+    def without(self, other: _Seen) -> RowIds | None:
         """Those that did not go by there; None if they are too many to tell."""
         if max(self.count, other.count) > _FEW_ROWS:
             return None
         return np.setdiff1d(_joined(self._parts), _joined(other._parts))
 
 
-def _joined(
-    parts: list[np.ndarray[tuple[int], np.dtype[np.uint64]]],
-) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _joined(parts: list[RowIds]) -> RowIds:
     return np.concatenate([np.empty(0, np.uint64), *parts])
 
 
-def _compare_row_ids(scratch: Scratch, here: Side, there: Side, where: str, found: _Candidates) -> None:
-    """Rows of rewritten fragments that only one state has."""
-    relations = {"here": _row_ids(here, where), "there": _row_ids(there, where)}
-    only: list[np.ndarray[tuple[int], np.dtype[np.uint64]]] = []
-    with scratch.stream(_ONLY_HERE, relations) as batches:
-        for batch in batches:
-            only.append(batch.column(0).to_numpy())
-    for numbers in only:
-        found.take(rows_with(here.table, numbers, found.columns))
-
-
-def _row_ids(side: Side, where: str) -> Relation:
-    schema = pa.schema([pa.field("row_id", pa.uint64())])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in side.rows([ROW_ID], where):
-            yield pa.RecordBatch.from_arrays([batch.column(ROW_ID)], schema=schema)
-
-    return Relation(schema, batches, side.live_rows)
+def _row_ids(side: Side, where: str) -> Iterator[RowIds]:
+    for batch in side.rows([ROW_ID], where):
+        yield batch.column(ROW_ID).to_numpy()
 
 
 def _spool(scratch: Scratch, fields: pa.Schema) -> RowSpool:

@@ -15,7 +15,7 @@ from typing import Any
 from omnigraph.base.errors import Conflict, InternalError
 from omnigraph.catalog.catalog import TableType
 from omnigraph.engine.changes.rows import RowChanges, row_changes
-from omnigraph.engine.merge.conflicts import MergeConflict, MergeConflicts
+from omnigraph.engine.merge.conflicts import MergeConflict, refusal
 from omnigraph.engine.merge.history import Entries
 from omnigraph.engine.merge.resolve import Resolver
 from omnigraph.engine.merge.rows import MergedTable, totals
@@ -55,7 +55,7 @@ class Combined:
 
     def raise_conflicts(self, hint: str | None = None) -> None:
         if self.conflicts:
-            raise MergeConflicts.of(self.conflicts, hint)
+            raise refusal(self.conflicts, hint)
 
 
 @dataclass
@@ -87,7 +87,7 @@ class Combination:
             made.relied_on.add(key)
             if not table.change.is_empty:
                 made.changes.tables[key] = table.change
-                if _may_be_shown(self.view.branch, base, source, target):
+                if may_be_shown(self.view.branch, base, source, target):
                     made.adoptable[key] = source
             seen += table.counts.inserts + table.counts.updates + table.counts.deletes
             self.progress("read", seen)
@@ -164,7 +164,7 @@ def _place(entry: SubTableEntry) -> tuple[str, str | None, int]:
     return entry.location, entry.table_branch, entry.table_version
 
 
-def _may_be_shown(branch: str | None, base: SubTableEntry | None, source: SubTableEntry, target: SubTableEntry) -> bool:
+def may_be_shown(branch: str | None, base: SubTableEntry | None, source: SubTableEntry, target: SubTableEntry) -> bool:
     """Whether the target may take the source's version by its number alone.
 
     It must have no version of its own (it never forked the table), show exactly the base's, and read the table from

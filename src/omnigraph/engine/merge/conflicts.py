@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.base.errors import Conflict
+from omnigraph.base.errors import MergeConflicts
 from omnigraph.engine.merge.table import MESSAGES, Outcome
-
-NAMED_MAX = 3
 
 
 @dataclass(frozen=True)
@@ -35,33 +33,8 @@ class MergeConflict:
         told["message"] = self.message
         return {**told, "properties": list(self.properties)} if self.properties else told
 
-    def __str__(self) -> str:
-        named = f" [{', '.join(self.properties)}]" if self.properties else ""
-        return f"{self.table_key} '{self.row_id}' ({self.kind}){named}: {self.message}"
 
-
-@dataclass(eq=False)
-class MergeConflicts(Conflict):
-    """Every conflict of a merge, a revert or a reset, in order; nothing was written."""
-
-    text: str = ""
-    hint: str = "Nothing was written. Decide with --strategy ours|theirs or --resolve FILE, or change the rows."
-    merge_conflicts: tuple[dict[str, Any], ...] = field(default_factory=tuple)
-
-    @staticmethod
-    def of(conflicts: Iterable[MergeConflict], hint: str | None = None) -> MergeConflicts:
-        found = tuple(c.to_json() for c in sorted(conflicts, key=lambda c: c.order))
-        return MergeConflicts(merge_conflicts=found) if hint is None else MergeConflicts("", hint, found)
-
-    def conflicts(self) -> Iterator[MergeConflict]:
-        for told in self.merge_conflicts:
-            yield MergeConflict(**{**told, "properties": tuple(told.get("properties", ()))})
-
-    def describe(self) -> str:
-        named = [_named(found) for found in self.merge_conflicts[:NAMED_MAX]]
-        more = len(self.merge_conflicts) - len(named)
-        return f"merge conflicts: {', '.join(named)}" + (f"; and {more} more" if more else "")
-
-
-def _named(found: Mapping[str, Any]) -> str:
-    return f"{found['table_key']} '{found['row_id']}' ({found['kind']})"
+def refusal(conflicts: Iterable[MergeConflict], hint: str | None = None) -> MergeConflicts:
+    """The error that tells all of them, in order."""
+    found = tuple(c.to_json() for c in sorted(conflicts, key=lambda c: c.order))
+    return MergeConflicts(merge_conflicts=found) if hint is None else MergeConflicts("", hint, found)

@@ -19,6 +19,8 @@ from omnigraph.engine.merge.conflicts import MergeConflict
 from omnigraph.engine.merge.table import CHOICES, Granularity, Strategy
 
 LISTED_MAX = 1_000
+# Every reader of the history reads this too; it is bounded as what users attach to a commit is.
+_METADATA_BYTES = 64 * 1024
 _HEADS = ("source_commit_id", "target_commit_id", "base_commit_id")
 _MEMBERS = frozenset({*_HEADS, "granularity", "choices"})
 _ENTRY = frozenset({"table_key", "row_id", "kind", "properties", "base", "ours", "theirs", "choice"})
@@ -91,7 +93,7 @@ class Resolver:
             self._used.add(key)
         if found is not None:
             self.total += 1
-            if len(self.listed) < LISTED_MAX or key in self.choices:
+            if len(self.listed) < LISTED_MAX:
                 self.listed.append(Decision(*key, conflict.kind, found))
         return found
 
@@ -109,8 +111,15 @@ class Resolver:
     def metadata(self) -> dict[str, Any]:
         """What the commit remembers of all this."""
         told: dict[str, Any] = {} if self.strategy is None else {"strategy": self.strategy}
-        told |= {"granularity": self.granularity, "choices": [d.to_json() for d in self.listed]}
-        return {**told, "choices_total": self.total} if self.total > len(self.listed) else told
+        kept, size = [], 0
+        for decision in self.listed:
+            entry = decision.to_json()
+            size += len(orjson.dumps(entry))
+            if size > _METADATA_BYTES:
+                break
+            kept.append(entry)
+        told |= {"granularity": self.granularity, "choices": kept}
+        return {**told, "choices_total": self.total} if self.total > len(kept) else told
 
 
 def read_choices(path: str, heads: Heads, granularity: Granularity) -> dict[tuple[str, str], Choice]:

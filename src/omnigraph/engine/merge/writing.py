@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omnigraph.base.errors import Reclaimed
+from omnigraph.base.errors import Conflict, Reclaimed
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
-from omnigraph.commit.plan import Adoption, Receipt, Writer
+from omnigraph.commit.plan import Adoption, Receipt, WritePlan, Writer
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.commit.staging import StagingBeat, StagingPin, staging_heartbeat
 from omnigraph.engine.merge.combine import Combined
@@ -23,7 +23,9 @@ from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.planning import plan_changeset
 from omnigraph.engine.write.retry import told_if_deleted, writable
 from omnigraph.manifest.rows import Pin
+from omnigraph.manifest.store import branch_label
 from omnigraph.sets.scratch import Scratch
+from omnigraph.storage.refs import read_branch
 from omnigraph.storage.tables import has_version
 
 # As many rows take long enough to stage that cleanup has to be told of them.
@@ -45,7 +47,7 @@ def commit_combined(
 ) -> Receipt:
     """Write the changes; without any, one commit that only records that the histories met."""
     operation_id = new_ulid()
-    adopted = adoptions(made) if said.merged_parent is not None else ()
+    adopted = _adoptions(ctx, view.branch, made) if said.merged_parent is not None else ()
     shown = {adoption.pin.table_key for adoption in adopted}
     written = ChangeSet({key: change for key, change in made.changes.tables.items() if key not in shown})
     progress("stage", 0)
@@ -64,20 +66,39 @@ def commit_combined(
             merged_parent_commit_id=said.merged_parent,
             adopted=adopted,
         )
-        for adoption in adopted:
-            _refuse_collected(ctx, adoption.pin)
         refuse_schema_apply(ctx.manifest)
         progress("commit", 0)
+        return _commit(ctx, plan)
+
+
+def _commit(ctx: CommitContext, plan: WritePlan) -> Receipt:
+    if not plan.adopted:
         return commit_plan(ctx, plan)
+    with ctx.locks.hold(plan.branch) as held:
+        for adoption in plan.adopted:
+            _refuse_collected(ctx, adoption.pin)
+            if _has_fork(ctx, plan.branch, adoption.pin.location):
+                # It was made for the version shown so far, and would be of no use on the one taken over.
+                raise Conflict(
+                    f"another write to {adoption.pin.table_key} has begun on branch '{branch_label(plan.branch)}'",
+                    "Nothing was written. Merge again.",
+                )
+        return commit_plan(ctx, plan, held)
 
 
-def adoptions(made: Combined) -> tuple[Adoption, ...]:
+def _adoptions(ctx: CommitContext, branch: str | None, made: Combined) -> tuple[Adoption, ...]:
     """The tables that the target takes over by their version alone."""
     counts = {table.table_key: table.counts for table in made.tables}
     return tuple(
         Adoption(Pin(key, e.location, e.table_branch, e.table_version, e.row_count), counts[key])
         for key, e in sorted(made.adoptable.items())
+        if not _has_fork(ctx, branch, e.location)
     )
+
+
+def _has_fork(ctx: CommitContext, branch: str | None, location: str) -> bool:
+    """Whether somebody has begun to write to the table on the branch, and perhaps died before it was recorded."""
+    return branch is not None and read_branch(ctx.ref(location, None), branch) is not None
 
 
 @contextmanager

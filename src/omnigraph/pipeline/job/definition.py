@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from omnigraph.base.errors import BadRequest, NotFound
 from omnigraph.engine.write.load import Mode, OnError
@@ -79,6 +79,8 @@ class Target:
     branch: str | None = None
     base: str | None = None
     mode: Mode | None = None
+    merge_into: str | None = None
+    """The branch that gets the loaded one's changes if every quality rule holds."""
 
 
 @dataclass(frozen=True)
@@ -160,10 +162,11 @@ def _definition(file: str, top: Branch) -> Definition:
 
 
 def _target(part: Branch) -> Target:
-    given = part.members(("graph", "branch", "from", "mode"))
-    texts = {name: given[name].text() if name in given else None for name in ("graph", "branch", "from")}
-    mode = given["mode"].one_of(get_args(Mode)) if "mode" in given else None
-    return Target(part.spot, texts["graph"], texts["branch"], texts["from"], mode)  # type: ignore[arg-type]
+    names = ("graph", "branch", "from", "merge_into")
+    given = part.members((*names, "mode"))
+    texts = {name: given[name].text() if name in given else None for name in names}
+    mode: Any = given["mode"].one_of(get_args(Mode)) if "mode" in given else None
+    return Target(part.spot, texts["graph"], texts["branch"], texts["from"], mode, texts["merge_into"])
 
 
 def _source(name: str, part: Branch) -> Source:

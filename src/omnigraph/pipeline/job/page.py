@@ -32,7 +32,14 @@ def _summary(report: JobReport) -> str:
         return _bad(report.error.describe() if report.error is not None else "the run was refused")
     index = f", indexes in <code>{escape(report.load.index_commit)}</code>" if report.load.index_commit else ""
     made = f", branch created from {escape(report.load.base_branch or '')}" if report.load.branch_created else ""
-    return f"One commit, <code>{escape(report.load.commit)}</code>{index}{made}."
+    return f"One commit, <code>{escape(report.load.commit)}</code>{index}{made}.{_merged(report)}"
+
+
+def _merged(report: JobReport) -> str:
+    if report.merge_error is not None:
+        told = f"It was not merged into {report.merge_into}: {report.merge_error.describe()}"
+        return f" {_bad(told)}"
+    return "" if report.merge is None else f" Merged into {escape(report.merge.target)}: {report.merge.outcome}."
 
 
 def _facts(report: JobReport) -> Iterable[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from omnigraph.base.clock import iso_us, now_us
 from omnigraph.base.errors import InvalidData, OmniError
+from omnigraph.engine.merge.result import MergeResult
 from omnigraph.engine.write.load import LoadResult
 from omnigraph.pipeline.job.quality import RuleOutcome
 
@@ -67,6 +68,10 @@ class JobReport:
     rules: tuple[RuleOutcome, ...] = ()
     load: LoadResult | None = None
     error: OmniError | None = None
+    merge_into: str | None = None
+    merge: MergeResult | None = None
+    merge_error: OmniError | None = None
+    """Why the rows, which are committed, were not merged."""
 
     @property
     def outcome(self) -> Outcome:
@@ -90,7 +95,10 @@ class JobReport:
     @property
     def warnings(self) -> tuple[str, ...]:
         failed = tuple(rule.describe() for rule in self.rules if not rule.passed and not rule.stops)
-        return (*failed, *(self.load.warnings if self.load is not None else ()))
+        held_back = failed and self.merge_into is not None and self.load is not None
+        unmerged = f"{self.branch} was not merged into {self.merge_into}: not every quality rule holds"
+        loaded = self.load.warnings if self.load is not None else ()
+        return (*failed, *((unmerged,) if held_back else ()), *loaded)
 
     def to_json(self) -> dict[str, Any]:
         told: dict[str, Any] = {"file": self.file, "outcome": self.outcome, "started_at": self.started_at}
@@ -108,6 +116,10 @@ class JobReport:
             for rule in self.rules
         ]
         told["stages"] = [{"name": name, "seconds": round(spent, 3)} for name, spent in self.stages]
+        if self.merge is not None:
+            told["merge"] = self.merge.to_json()
+        if self.merge_error is not None:
+            told["merge_error"] = {"error": self.merge_error.describe(), **self.merge_error.details()}
         if self.warnings:
             told["warnings"] = list(self.warnings)
         if self.error is not None:

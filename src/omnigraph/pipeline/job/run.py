@@ -3,7 +3,8 @@
 Holds at every return:
   1. Nothing was staged unless the whole pipeline fits the graph and every rule of severity error is true.
   2. One run is one data commit; a run that raises wrote nothing that is visible.
-  3. Once the file was understood, the report is written whatever became of the run.
+  3. The loaded branch is merged only if every rule holds; a merge that is refused leaves the load as it is.
+  4. Once the file was understood, the report is written whatever became of the run.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import orjson
 from pyspark.sql import SparkSession
 
 from omnigraph.base.errors import OmniError
+from omnigraph.engine.merge.result import MergeResult
 from omnigraph.engine.write.load import LoadOptions, LoadResult
 from omnigraph.graph import Graph
 from omnigraph.pipeline.failures import spark_failures
@@ -83,6 +85,8 @@ class _Run:
         self._started_at = now_text()
         self._outcomes: tuple[RuleOutcome, ...] = ()
         self._done: LoadResult | None = None
+        self._merged: MergeResult | None = None
+        self._unmerged: OmniError | None = None
         self.stages = Stages()
 
     def enter(self, stage: str, rows: int = 0) -> None:
@@ -102,6 +106,21 @@ class _Run:
             self._done = self._load(prepared, spark)
         finally:
             prepared.release()
+        if all(outcome.passed for outcome in self._outcomes):
+            self._merge(prepared.branch)
+
+    def _merge(self, branch: str) -> None:
+        into = self._definition.target.merge_into
+        if into is None:
+            return
+        self.enter("merge")
+        try:
+            done = self._graph.branch_merge(branch, into, actor=self._actor, message=self._definition.load.message)
+        except OmniError as error:
+            self._unmerged = error
+            return
+        assert isinstance(done, MergeResult)
+        self._merged = done
 
     def _load(self, prepared: Prepared, spark: SparkSession) -> LoadResult:
         definition, section = prepared.definition, prepared.definition.load
@@ -139,6 +158,9 @@ class _Run:
             self.stages.spent(),
             self._outcomes,
             self._done,
+            merge_into=target.merge_into,
+            merge=self._merged,
+            merge_error=self._unmerged,
         )
 
 

@@ -38,12 +38,11 @@ class Overrides:
 
     def over(self, definition: Definition) -> Definition:
         target, load = definition.target, definition.load
-        given = Target(
-            target.spot,
-            target.graph,
-            self.branch or target.branch,
-            self.base or target.base,
-            self.mode or target.mode,
+        given = replace(
+            target,
+            branch=self.branch or target.branch,
+            base=self.base or target.base,
+            mode=self.mode or target.mode,
         )
         return replace(definition, target=given, load=replace(load, message=self.message or load.message))
 
@@ -65,7 +64,7 @@ class Prepared:
     def to_json(self, uri: str) -> dict[str, Any]:
         target = self.definition.target
         told: dict[str, Any] = {"valid": True, "file": self.definition.file, "uri": uri, "branch": self.branch}
-        told |= {"base_branch": target.base, "mode": self.mode}
+        told |= {"base_branch": target.base, "mode": self.mode, "merge_into": target.merge_into}
         told["sources"] = [{"name": s.name, "format": s.format} for s in self.definition.sources]
         told["views"] = [transform.name for transform in self.definition.transforms]
         for kind in ("node", "edge"):
@@ -89,6 +88,7 @@ def prepare(definition: Definition, graph: Graph, spark: SparkSession) -> Prepar
         told = "'mode' is missing: append, merge or overwrite"
         problems.add(definition.target.spot.member("mode"), "missing_key", told)
     catalog = _catalog(graph, branch, definition.target, problems)
+    _check_merge(graph, branch, definition.target, problems)
     _check_rejects(definition, problems)
     # A session of its own keeps the pipeline's view names apart from those of others.
     own = spark if is_connect(spark) else spark.newSession()
@@ -118,6 +118,16 @@ def prepare(definition: Definition, graph: Graph, spark: SparkSession) -> Prepar
         tuple(ndjson),
         spark,
     )
+
+
+def _check_merge(graph: Graph, branch: str, target: Target, problems: Problems) -> None:
+    into, spot = target.merge_into, target.spot.member("merge_into")
+    if into is None:
+        return
+    if into == branch:
+        problems.add(spot, "wrong_value", f"'{into}' is the branch that is loaded; merge it into another one")
+    elif into not in graph.branch_list():
+        problems.add(spot, "not_found", f"branch '{into}' does not exist")
 
 
 def _leave(views: Views, home: SparkSession) -> None:

@@ -29,6 +29,7 @@ from omnigraph.plan.typed import (
     SortKey,
     TextSearch,
 )
+from omnigraph.records.fit import fit
 
 
 def query_frame(
@@ -130,4 +131,13 @@ def _nulls_smallest(column: Column, descending: bool) -> Column:
 
 def fitted(table: pa.Table, plan: Plan) -> pa.Table:
     """What Spark gave, in the types a query has in memory."""
-    return table.cast(pa.schema([pa.field(column.name, arrow_type(column.type)) for column in plan.columns]))
+    schema = pa.schema([pa.field(column.name, arrow_type(column.type)) for column in plan.columns])
+    columns = [_fitted(table.column(place), field.type) for place, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _fitted(column: pa.ChunkedArray, to: pa.DataType) -> pa.ChunkedArray:
+    if not pa.types.is_fixed_size_list(to):
+        return column.cast(to)
+    # A plain cast of vectors that are all NULL ends the process.
+    return pa.chunked_array([fit(chunk, to) for chunk in column.chunks], to)
