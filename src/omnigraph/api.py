@@ -51,7 +51,7 @@ from omnigraph.engine.write.changes import (
 )
 from omnigraph.engine.write.engines import choose_engine
 from omnigraph.engine.write.load import LoadResult, Mode
-from omnigraph.graph import OpenMode
+from omnigraph.graph_reads import OpenMode
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.tags import Tag

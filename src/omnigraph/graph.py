@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from enum import Enum
 from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, Self
@@ -35,6 +34,7 @@ from omnigraph.engine.write.mutate import Call, MutationResult, mutate
 from omnigraph.engine.write.retry import told_if_deleted, writable
 from omnigraph.graph_history import History
 from omnigraph.graph_merges import Merges
+from omnigraph.graph_reads import OpenMode
 from omnigraph.graph_travel import Travel
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.genesis import init_graph
@@ -45,17 +45,8 @@ from omnigraph.storage.places import open_root
 from omnigraph.storage.s3 import S3Access
 
 
-class OpenMode(Enum):
-    READ_ONLY = "r"
-    READ_WRITE = "rw"
-
-
 class Graph(Merges, History, Travel):
     """A graph at one place. Safe to use from several threads."""
-
-    def __init__(self, context: CommitContext, mode: OpenMode) -> None:
-        super().__init__(context)
-        self._mode = mode
 
     @classmethod
     def init(cls, uri: str, schema: str, *, force: bool = False, settings: Settings | None = None) -> Self:
@@ -297,10 +288,6 @@ class Graph(Merges, History, Travel):
         if confirm:
             self.refuse_read_only()
         return cleanup(self._ctx, keep, older_than, confirm)
-
-    def refuse_read_only(self) -> None:
-        if self._mode is OpenMode.READ_ONLY:
-            raise BadRequest("the graph is open read-only", "Open it with mode 'rw' to write.")
 
 
 def s3_access(chosen: Settings) -> S3Access:

@@ -20,7 +20,7 @@ from omnigraph.engine.changes.net import NetDiff
 from omnigraph.engine.export import export
 from omnigraph.engine.targets import resolve
 from omnigraph.engine.view import View
-from omnigraph.graph_reads import Reads
+from omnigraph.graph_reads import OpenMode, Reads
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.manifest.store import BranchState
 
@@ -28,8 +28,8 @@ from omnigraph.manifest.store import BranchState
 class History(Reads):
     """The part of a graph handle that compares. Nothing here changes anything."""
 
-    def __init__(self, context: CommitContext) -> None:
-        super().__init__(context)
+    def __init__(self, context: CommitContext, mode: OpenMode) -> None:
+        super().__init__(context, mode)
         self._desk = Desk(context.settings)
 
     def diff(

@@ -21,9 +21,6 @@ from omnigraph.manifest.store import BranchState, branch_name
 class Merges(Reads):
     """The part of a graph handle that merges, reverts and resets."""
 
-    def refuse_read_only(self) -> None:
-        raise NotImplementedError
-
     def branch_merge(
         self,
         source: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
 from typing import Any
 
 from omnigraph.base.errors import BadRequest
@@ -25,15 +26,25 @@ from omnigraph.settings import Settings
 from omnigraph.storage.tables import TableRef, open_table
 
 
+class OpenMode(Enum):
+    READ_ONLY = "r"
+    READ_WRITE = "rw"
+
+
 class Reads:
     """The reading half of a graph handle. Safe to use from several threads."""
 
-    def __init__(self, context: CommitContext) -> None:
+    def __init__(self, context: CommitContext, mode: OpenMode) -> None:
         self._ctx = context
+        self._mode = mode
         self._branch: str | None = None
         self._schema = SchemaKeeper(context.objects)
         self._reader = Reader(context.settings, context.root.uri)
         context.watchers.append(self._reader.committed)
+
+    def refuse_read_only(self) -> None:
+        if self._mode is OpenMode.READ_ONLY:
+            raise BadRequest("the graph is open read-only", "Open it with mode 'rw' to write.")
 
     @property
     def uri(self) -> str:
