@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ _steps = st.one_of(
     st.fixed_dictionaries({"drop": _gone, "cut": _gone}),
     st.fixed_dictionaries({"compact": st.just(True)}),
     st.fixed_dictionaries({"index": st.just(True)}),
+    st.fixed_dictionaries({"merge": st.sampled_from(["main", "b1", "b2"])}),
+    st.fixed_dictionaries({"back": st.integers(0, 3)}),
 )
 _branches = st.sampled_from(["main", "main", "b1", "b2"])
 
@@ -37,6 +40,17 @@ _branches = st.sampled_from(["main", "main", "b1", "b2"])
 def act(graph: og.Graph, branch: str, step: dict[str, Any]) -> None:
     if "index" in step:
         graph.ensure_indices(branch)
+        return
+    if "merge" in step:
+        if step["merge"] != branch and step["merge"] in graph.branch_list():
+            # Edges may lose their ends in a merge, which refuses it: then nothing was committed.
+            with suppress(og.MergeConflicts):
+                graph.branch_merge(step["merge"], branch, strategy="theirs")
+        return
+    if "back" in step:
+        chain = graph.list_commits(branch)
+        with suppress(og.MergeConflicts):
+            graph.branch_reset(branch, chain[min(step["back"], len(chain) - 1)].graph_commit_id)
         return
     changes: dict[str, Any] = {}
     if "compact" in step:

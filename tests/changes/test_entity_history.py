@@ -145,3 +145,30 @@ def people_of(*ids: str) -> Any:
     import pyarrow as pa
 
     return pa.table({"id": list(ids), "name": list(ids)})
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_merge_is_the_commit_that_brought_the_change_to_its_target(graph: og.Graph, forward: bool) -> None:
+    one = put(graph, "ana", age=1)
+    graph.branch_create("draft")
+    two = put(graph, "ana", "draft", age=2)
+    if not forward:
+        put(graph, "bob")
+    graph.branch_merge("draft", message="bring it in")
+    newest, oldest = graph.history("Person", "ana")
+    assert newest.cause is not None
+    assert (newest.cause.merged_parent_commit_id, newest.cause.message, newest.op) == (two, "bring it in", "update")
+    assert oldest.cause is not None
+    assert oldest.cause.graph_commit_id == one
+    assert [change.id for change in graph.commit_changes("main").changes] == ["ana"]
+    assert graph.diff("draft", "main").stats.total.inserts == (0 if forward else 1)
+    assert told(graph, "ana", branch="draft") == [(two, "update"), (one, "insert")]
+
+
+def test_an_undone_change_is_in_the_history_twice(graph: og.Graph) -> None:
+    one = put(graph, "ana", age=1)
+    two = put(graph, "ana", age=2)
+    graph.commit_revert(two)
+    three = graph.head_commit_id_for_branch()
+    assert told(graph, "ana") == [(three, "update"), (two, "update"), (one, "insert")]
+    assert graph.diff(one, "main").changes == []

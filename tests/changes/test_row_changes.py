@@ -289,3 +289,15 @@ def test_very_many_deletions_of_one_fragment_are_found_in_either_direction(graph
     assert sorted(gone) == [f"{i:07}" for i in range(30_000)]
     assert all(before and after is None for before, after in gone.values())
     assert all(before is None and after for before, after in found(graph, scratch, "main", "main~1").values())
+
+
+def test_properties_whose_names_differ_only_in_case_are_two(tmp_path: Path) -> None:
+    graph = og.Graph.init(str(tmp_path / "case"), "node T { name: String @key age: I32? aGe: I32? before: I32? }")
+    for value in (2, 3):
+        rows = pa.table({"id": ["a"], "name": ["a"], "age": [1], "aGe": [value]})
+        graph.write({"node:T": og.Upsert(rows)})
+    (change,) = graph.diff("main~1", "main").changes
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.before.properties["aGe"], change.after.properties["aGe"]) == (2, 3)
+    assert change.before.properties["age"] == change.after.properties["age"] == 1

@@ -16,7 +16,7 @@ import omnigraph as og
 
 pytestmark = pytest.mark.slow
 PEOPLE = 1_000
-CPU_SECONDS = 3.0
+CPU_SECONDS = 2.5
 WAIT_S = 60
 
 

@@ -39,7 +39,7 @@ MANY = st.lists(queries(texts=True), min_size=4, max_size=8)
 MODES = st.sampled_from(["auto", "csr", "indexed"])
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate])
+@settings(max_examples=3, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate])
 @given(graphs(), MANY, st.booleans(), BUDGETS, MODES)
 def test_no_random_query_depends_on_budgets_or_indexes(
     tables: Rows, asked: list[AskedQuery], index: bool, budget: tuple[int, int], mode: str

@@ -12,6 +12,7 @@ import pytest
 from search_tables import is_match
 
 import omnigraph as og
+from omnigraph.engine.read.hot import nodes as nodes_module
 from omnigraph.engine.read.search import vectors as vectors_module
 from omnigraph.settings import Settings
 from omnigraph.storage.search import text_coverage, vector_coverage, vector_hits
@@ -90,6 +91,7 @@ def index_hits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return vector_hits(table, column, query, count, probes)
 
     monkeypatch.setattr(vectors_module, "vector_hits", noted)
+    monkeypatch.setattr(nodes_module, "_VECTORS_BYTES_MAX", 0)
     monkeypatch.setattr(vectors_module, "_READ_BYTES_MAX", 0)
     monkeypatch.setattr(vectors_module, "_TAKE_ROWS_MAX", 100)
     monkeypatch.setattr(vectors_module, "_INDEX_PART_MAX", 1.0)
