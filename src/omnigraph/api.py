@@ -33,6 +33,10 @@ from omnigraph.base.errors import (
     TypeCheckError,
     Unavailable,
 )
+from omnigraph.base.moments import Moment
+from omnigraph.engine.analytics.call import Asked, Scope
+from omnigraph.engine.analytics.memory import in_memory
+from omnigraph.engine.analytics.run import chosen_engine, valued
 from omnigraph.engine.changes.model import ChangeSet
 from omnigraph.engine.log import LogEntry
 from omnigraph.engine.merge.result import MergePreview, MergeResult
@@ -114,6 +118,33 @@ class Graph(handle.Graph):
         view, _ = self.view_of(options.get("branch"), options.get("snapshot"), options.get("as_of"))
         compiled = self.reader.compiled(view.catalog, ReadCall(source, options.get("name")))
         return choose_query_engine(engine, view, compiled.columns, self.settings)
+
+    def analytics(
+        self,
+        algorithm: str,
+        edges: str | Sequence[str],
+        *,
+        branch: str | None = None,
+        snapshot: str | Snapshot | None = None,
+        as_of: Moment | None = None,
+        engine: str = "auto",
+        **options: Any,
+    ) -> QueryResult:
+        """One value for each node at the ends of some edge types: `id`, `type` and `value`, by id.
+
+        `pagerank` (`damping=0.85, iterations=20, tolerance=1e-6`), `components` (the smallest id each is connected
+        with), `degree` (`direction="out"`, `"in"` or `"both"`). `auto` takes Spark where the edges do not fit memory.
+        """
+        names = [edges] if isinstance(edges, str) else list(edges)
+        view, target = self.view_of(branch, snapshot, as_of)
+        asked = Asked(algorithm, names, **options)
+        scope = Scope.of(view.catalog, asked.edges)
+        if chosen_engine(engine, view, scope, self.settings) == "embedded":
+            identity = self.context.manifest.remembered(None).incarnation
+            table = in_memory(view, self.reader.named(identity), self.reader.hot, scope, asked)
+        else:
+            table = self.spark.analytics(view, scope, asked)
+        return valued(table, asked, view, target)
 
     def load_engine(self, files: Sequence[str], engine: str = "auto") -> str:
         """Which engine a load of these inputs takes: `embedded` or `spark`."""

@@ -1,4 +1,4 @@
-"""Handles of other processes that bring the commit tables up to date at one moment; spawned children import them."""
+"""Handles of other processes that bring the commit tables up to date at one moment; children import them."""
 
 from typing import Any
 

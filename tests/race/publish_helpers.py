@@ -1,4 +1,4 @@
-"""Publishers that race on one manifest head without lock, tables or sidecars; spawned processes import them by name."""
+"""Publishers that race on one manifest head without lock, tables or sidecars; processes import them by name."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
 """Writers and readers that run in processes of their own, and the log each keeps of what it was told.
 
-Workers live here, not in the test modules, because spawned processes import them by name.
+Workers live here, not in the test modules, because processes import them by name.
 """
 
 import json

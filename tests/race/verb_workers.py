@@ -1,4 +1,4 @@
-"""Processes that use the verbs on one graph at once, and what each of them was told; imported by name when spawned."""
+"""Processes that use the verbs on one graph at once, and what each of them was told; imported by name."""
 
 from __future__ import annotations
 

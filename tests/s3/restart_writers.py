@@ -1,6 +1,6 @@
 """Writers that go on while their store dies and comes back, and the log each keeps of what it was told.
 
-They live here, not in the test module, because spawned processes import them by name.
+They live here, not in the test module, because processes import them by name.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Processes that compete for the same objects; spawned children import them by name."""
+"""Processes that compete for the same objects; children import them by name."""
 
 from typing import Any
 

@@ -59,6 +59,19 @@ def history(place: str, seed: int) -> list[Table]:
     return states
 
 
+def test_equally_many_deletions_on_two_branches_are_told_apart(tmp_path):
+    ref = TableRef(open_root(str(tmp_path)), "t", None)
+    lance.write_dataset(rows(list(range(10)), 0), ref.uri, enable_stable_row_ids=True)
+    lance.dataset(ref.uri).create_branch("b", 1)
+    fork = TableRef(ref.root, "t", "b")
+    lance.dataset(ref.uri).delete("id = 'r001'")
+    lance.dataset(fork.uri).delete("id = 'r002'")
+    old, new = open_table(ref, 2), open_table(fork, lance.dataset(fork.uri).version)
+    found = changes_between(old, new, ["id"], PLENTY)
+    assert found is not None
+    assert (found.gone.tolist(), found.came["id"].to_pylist()) == ([2], ["r001"])
+
+
 def content(table: Table) -> dict[int, tuple[str, int]]:
     found = table.dataset.to_table(columns=["id", "v"], with_row_id=True).to_pydict()
     return dict(zip(found[ROW_ID], zip(found["id"], found["v"], strict=True), strict=True))

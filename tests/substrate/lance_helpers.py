@@ -1,6 +1,6 @@
 """Small Lance tables, staged writes and race workers shared by the substrate tests.
 
-Workers live here, not in the test modules, because spawned processes import them by name.
+Workers live here, not in the test modules, because processes import them by name.
 """
 
 import shutil

@@ -6,6 +6,7 @@ import typer
 
 from omnigraph.cli.command import epilog, root_options
 from omnigraph.cli.commands import (
+    analytics,
     branch,
     changes,
     cleanup,
@@ -45,7 +46,7 @@ def _assembled() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
-    reading = (query, sql, snapshot, export, commit, log, changes, schema, lint, status)
+    reading = (query, sql, analytics, snapshot, export, commit, log, changes, schema, lint, status)
     for family in (init, load, pipeline, infer, embed, mutate, branch, tag, *reading, recovery, lock, cleanup, version):
         family.add_to(app)
     return app

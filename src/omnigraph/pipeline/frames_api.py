@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.base.moments import Moment
+from omnigraph.engine.analytics.call import Asked, Scope
 from omnigraph.engine.read.limits import ReadLimits
 from omnigraph.engine.read.query import ReadCall
 from omnigraph.engine.read.result import QueryResult
@@ -20,6 +22,7 @@ from omnigraph.engine.write.frames import table_type
 from omnigraph.engine.write.load import LoadOptions, LoadResult, Mode, OnError
 from omnigraph.graph import Graph
 from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.pipeline.analytics import values_frame
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.inputs import FrameInput
 from omnigraph.pipeline.load import load_inputs
@@ -178,6 +181,16 @@ class SparkGraph:
 
         with spark_failures(f"query '{compiled.query.name}'"), reader.embedding() as embed:
             return query_frame(self.session, read, view, compiled, reader.values(compiled, call), embed)
+
+    def analytics(self, view: View, scope: Scope, asked: Asked) -> pa.Table:
+        """The values of an algorithm, in memory."""
+
+        def read(table_key: str, columns: Sequence[str]) -> DataFrame:
+            return self._frame(table_key, view.snapshot, columns, None)
+
+        limits = ReadLimits.of(self._graph.settings)
+        with deadline(self.session, limits), spark_failures(f"algorithm '{asked.algorithm}'"):
+            return values_frame(read, scope, asked).toArrow()
 
     def load(
         self,

@@ -24,9 +24,9 @@ _OFFSETS_FROM = 4
 _OFFSET_BITS = np.uint64(0xFFFFFFFF)
 
 
-def deletion_key(fragment: Any) -> tuple[int, int] | None:
+def deletion_key(metadata: Any) -> tuple[int, int] | None:
     """Two states of a fragment with equal keys have the same rows deleted."""
-    found = fragment.metadata.deletion_file
+    found = metadata.deletion_file
     # A fork names the place of a file it shares with its base, so the place is no part of what the file is.
     return None if found is None else (int(found.id), int(found.read_version))
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.storage.deletions import deletion_key
 from omnigraph.storage.failures import translated
 from omnigraph.storage.tables import Table, has_version
 
@@ -43,7 +44,7 @@ def changes_between(old: Table, new: Table, columns: Sequence[str], rows_max: in
     # Row counts stand in the metadata, so that a rewritten table is known before anything is read.
     if max(_physical_rows(lost), _physical_rows(fresh)) > rows_max:
         return None
-    changed = [key for key in kept if _deletions(before[key]) != _deletions(after[key])]
+    changed = [key for key in kept if deletion_key(before[key]) != deletion_key(after[key])]
     with translated(f"read {new.ref.location}"):
         came = _scan(new, [*columns, ROW_ID, _CREATED], fresh)
         went = [_deleted(before[key], after[key]) for key in changed]
@@ -119,12 +120,6 @@ def column_of(table: Table, columns: Sequence[str]) -> pa.Table:
 def _fragments(table: Table) -> Mapping[tuple[str, ...], Any]:
     """By their data files, which are never written again under the same name."""
     return table.fragments_by_files
-
-
-def _deletions(fragment: Any) -> tuple[int, int] | None:
-    """Which file says what is deleted; two branches may delete as many rows of a fragment, but not the same ones."""
-    file = fragment.deletion_file
-    return None if file is None else (int(file.id), int(file.read_version))
 
 
 def _physical_rows(fragments: Sequence[Any]) -> int:

@@ -95,22 +95,40 @@ class Delta:
         return self.shared_version == self.before.table.version
 
 
-def delta_between(before: Table, after: Table, columns: Sequence[str]) -> Delta:
-    """Where two states of one table may differ in these columns. Nothing but metadata is read."""
+@dataclass(frozen=True)
+class Paired:
+    """The fragments of two states: those only one of them holds, and pairs of which different rows are deleted."""
+
+    lost: tuple[Any, ...]
+    fresh: tuple[Any, ...]
+    thinned: tuple[tuple[Any, Any], ...]
+
+
+def paired_fragments(before: Table, after: Table, columns: Sequence[str]) -> Paired:
+    """Where two states of one table may differ in these columns, by the table's metadata alone."""
     with translated(f"compare {after.ref.location}"):
         old, new = _by_content(before, columns), _by_content(after, columns)
-        gone, came = [], []
-        for key in old.keys() & new.keys():
-            if deletion_key(old[key]) != deletion_key(new[key]):
-                was, now = deleted_offsets(before, old[key]), deleted_offsets(after, new[key])
-                gone.append(Thinned(old[key], np.setdiff1d(now, was, assume_unique=True)))
-                came.append(Thinned(new[key], np.setdiff1d(was, now, assume_unique=True)))
-    lost = tuple(fragment for key, fragment in old.items() if key not in new)
-    fresh = tuple(fragment for key, fragment in new.items() if key not in old)
+        shared = [(old[key], new[key]) for key in old.keys() & new.keys()]
+        return Paired(
+            tuple(fragment for key, fragment in old.items() if key not in new),
+            tuple(fragment for key, fragment in new.items() if key not in old),
+            tuple(pair for pair in shared if deletion_key(pair[0]) != deletion_key(pair[1])),
+        )
+
+
+def delta_between(before: Table, after: Table, columns: Sequence[str]) -> Delta:
+    """Where two states of one table may differ in these columns. Nothing but metadata is read."""
+    found = paired_fragments(before, after, columns)
+    gone, came = [], []
+    with translated(f"compare {after.ref.location}"):
+        for old, new in found.thinned:
+            was, now = deleted_offsets(before, old), deleted_offsets(after, new)
+            gone.append(Thinned(old, np.setdiff1d(now, was, assume_unique=True)))
+            came.append(Thinned(new, np.setdiff1d(was, now, assume_unique=True)))
     return Delta(
-        Side(before, lost, tuple(t for t in gone if len(t.offsets))),
-        Side(after, fresh, tuple(t for t in came if len(t.offsets))),
-        _shared_version(before, after, columns) if lost or fresh else None,
+        Side(before, found.lost, tuple(t for t in gone if len(t.offsets))),
+        Side(after, found.fresh, tuple(t for t in came if len(t.offsets))),
+        _shared_version(before, after, columns) if found.lost or found.fresh else None,
     )
 
 

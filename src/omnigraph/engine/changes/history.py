@@ -17,10 +17,10 @@ import pyarrow as pa
 from omnigraph.base.errors import NotFound, OmniError, Reclaimed
 from omnigraph.engine.changes.chain import Chain
 from omnigraph.engine.changes.model import Image, Op, Past
-from omnigraph.engine.changes.packed import packed_rows
 from omnigraph.engine.changes.tables import images_of, refuse_reclaimed
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.records.packed import packed_rows
 from omnigraph.storage.places import Root
 from omnigraph.storage.row_deltas import UPDATED
 from omnigraph.storage.tables import TableRef, open_table

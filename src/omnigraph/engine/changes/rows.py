@@ -28,9 +28,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.changes.packed import packed_rows, packed_struct, unpacked_rows
 from omnigraph.engine.changes.row_ids import RowIds, only_in_one
 from omnigraph.engine.write.spool import RowSpool
+from omnigraph.records.packed import packed_rows, packed_struct, unpacked_rows
 from omnigraph.sets.scratch import BATCH_ROWS, Relation, Scratch
 from omnigraph.storage.row_deltas import CREATED, ROW_ID, UPDATED, Delta, Side, all_rows, delta_between, rows_with
 from omnigraph.storage.tables import Table
@@ -39,10 +39,11 @@ _PIECE_BYTES = 128 << 20
 _IMAGES_ROWS = 1_024
 # Up to here the row ids of changed rows are compared in memory.
 _FEW_ROWS = 1 << 20
-_COMPARED = """
+# The net changes of two sets of rows, `id` and `image` each; DuckDB and Spark SQL read it alike.
+COMPARED = """
 SELECT coalesce(b.id, a.id) AS id, b.image AS before, a.image AS after
 FROM before_rows b FULL OUTER JOIN after_rows a ON a.id = b.id
-WHERE b.image IS DISTINCT FROM a.image ORDER BY 1
+WHERE b.image IS DISTINCT FROM a.image
 """
 
 
@@ -239,7 +240,7 @@ def _compared(scratch: Scratch, old: _Candidates, new: _Candidates) -> RowChange
         "after_rows": new.rows.relation(["id", "image"]),
     }
     rows = max(1, min(BATCH_ROWS, _PIECE_BYTES // (old.widest_bytes + new.widest_bytes)))
-    with scratch.stream(_COMPARED, relations, rows) as batches:
+    with scratch.stream(f"{COMPARED} ORDER BY 1", relations, rows) as batches:
         for batch in batches:
             if batch.num_rows:
                 columns = [column.cast(field.type) for column, field in zip(batch.columns, found.schema, strict=True)]

@@ -85,11 +85,12 @@ class MergedTable:
         written = np.flatnonzero(result.writes & ~result.deletes)
         if len(gone):
             self._gone.append(met.batch.column("id").take(pa.array(gone)))
-        if len(written):
-            self._append(met.rows(written, result.picks))
-        for row in result.given.values():
-            self._append(row)
-        every = np.sort(np.concatenate([gone, written, np.fromiter(result.given, np.int64, len(result.given))]))
+        given = np.fromiter(result.given, np.int64, len(result.given))
+        if len(written) or len(given):
+            made = [met.rows(written, result.picks), *result.given.values()]
+            order = np.argsort(np.concatenate([written, given]))
+            self._append(pa.Table.from_batches(made).combine_chunks().to_batches()[0].take(pa.array(order)))
+        every = np.sort(np.concatenate([gone, written, given]))
         self.deletes += len(gone)
         self.updates += int((had[every]).sum()) - len(gone)
         self.inserts += int((~had[every]).sum())

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.catalog.catalog import EdgeType, TableType
-from omnigraph.engine.changes.packed import packed_struct, unpacked_rows
 from omnigraph.engine.merge.table import Granularity, Outcome, outcome_sql
+from omnigraph.records.packed import packed_struct, unpacked_rows
 
 KEPT, TAKEN, DISPUTED = "k", "t", "c"
 _LETTERS: Mapping[Outcome, str] = {
@@ -39,10 +39,12 @@ def units_of(type_: TableType) -> tuple[tuple[str, ...], ...]:
     return (("src", "dst"), *properties) if isinstance(type_, EdgeType) else properties
 
 
-def three_way_sql(type_: TableType, granularity: Granularity, quote: str = '"') -> str:
-    """`quote` is what the engine puts around a name."""
+def three_way_sql(
+    type_: TableType, granularity: Granularity, quote: str = '"', columns: Mapping[str, str] | None = None
+) -> str:
+    """`quote` is what the engine puts around a name; `columns` are the names in the structs, where they are others."""
     by_unit = granularity == "property" and bool(units_of(type_))
-    states, letters = _units_sql(type_, quote) if by_unit else ("", "CAST(NULL AS STRING)")
+    states, letters = _units_sql(type_, quote, columns or {}) if by_unit else ("", "CAST(NULL AS STRING)")
     return f"""
 WITH met AS (
   SELECT s.id, s.before AS base, s.after AS source, CASE WHEN t.id IS NULL THEN s.before ELSE t.after END AS target,
@@ -64,14 +66,14 @@ SELECT id, outcome, {letters} AS units, base, source, target FROM compared ORDER
 """
 
 
-def _units_sql(type_: TableType, quote: str) -> tuple[str, str]:
+def _units_sql(type_: TableType, quote: str, columns: Mapping[str, str]) -> tuple[str, str]:
     """Columns that say what either side did to each unit, and the letters that follow from them.
 
     The same table decides: where both sides have the row, each either kept a value or has another.
     """
     states, letters = [], []
     for k, unit in enumerate(units_of(type_)):
-        names = [f"{quote}{name}{quote}" for name in unit]
+        names = [f"{quote}{columns.get(name, name)}{quote}" for name in unit]
         states.append(f"CASE WHEN {_differ(names, 'source', 'base')} THEN 'x' ELSE 'keep' END AS s{k}")
         states.append(f"CASE WHEN {_differ(names, 'target', 'base')} THEN 'x' ELSE 'keep' END AS t{k}")
         states.append(f"NOT ({_differ(names, 'source', 'target')}) AS e{k}")

@@ -6,13 +6,11 @@ the rows in which it differs from the target's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from omnigraph.catalog.catalog import NodeType, Property, TableType
 from omnigraph.engine.merge.conflicts import MergeConflict
 from omnigraph.engine.merge.table import Violated
 from omnigraph.engine.view import View
@@ -22,8 +20,7 @@ from omnigraph.engine.write.validate.check import Check, Make
 from omnigraph.engine.write.validate.endpoints import check_endpoints
 from omnigraph.engine.write.validate.unique import check_unique
 from omnigraph.records.encode import json_column
-from omnigraph.records.explain import explain
-from omnigraph.records.values import check_values
+from omnigraph.records.row_rules import has_row_rules, row_violations
 from omnigraph.records.violations import Findings, Stage, Violation
 from omnigraph.sets.scratch import Scratch
 
@@ -35,12 +32,11 @@ _KINDS = {
 }
 
 
-@dataclass
-class _MergeCheck(Check):
-    """Notes every violation with the id of its row, and goes on."""
+class Noting:
+    """What makes a check note every violation with the id of its row, and go on. `table_key`: where rows are rows of."""
 
-    table_key: str = ""
-    conflicts: list[MergeConflict] = field(default_factory=list)
+    table_key: str
+    conflicts: list[MergeConflict]
 
     def add(self, stage: Stage, rows: pa.RecordBatch | pa.Table, make: Make) -> None:
         columns = {name: json_column(rows.column(name)) for name in rows.schema.names}
@@ -53,55 +49,32 @@ class _MergeCheck(Check):
         self.conflicts.append(MergeConflict(key, row_id, _KINDS[violation.stage].value, violation.message))
 
 
-def validate_merged(view: View, changes: ChangeSet, scratch: Scratch) -> tuple[list[MergeConflict], frozenset[str]]:
+class MergeCheck(Noting, Check):
+    """A check of one change set, or with `table_key` of one table's change, in this process."""
+
+    def __init__(self, view: View, changes: ChangeSet, scratch: Scratch, table_key: str = "") -> None:
+        super().__init__(view, changes, scratch, Findings(0))
+        self.table_key, self.conflicts = table_key, []
+
+    def check_rows(self, change: TableChange) -> None:
+        """What a row says by itself."""
+        type_ = self.type_of(change)
+        if change.rows is not None and has_row_rules(type_):
+            for batch in change.rows.batches():
+                for row_id, violation in row_violations(type_, batch):
+                    self.note(violation, row_id)
+
+
+class RowsCheck(Protocol):
+    """What either engine checks with, and where what it found is."""
+
+    conflicts: list[MergeConflict]
+
+    def check_rows(self, change: TableChange) -> None: ...
+
+
+MakeCheck = Callable[[ChangeSet, str], "Check"]
+
+
+def validate_merged(changes: ChangeSet, make: MakeCheck) -> tuple[list[MergeConflict], frozenset[str]]:
     """Every violation of the state after `changes`, and the keys of the tables that were looked at."""
-    conflicts: list[MergeConflict] = []
-    read: set[str] = set()
-    for change in changes.ordered():
-        if change.row_count:
-            alone = _MergeCheck(view, ChangeSet({change.table_key: change}), scratch, Findings(0))
-            alone.table_key = change.table_key
-            _check_rows(alone, change)
-            check_unique(alone)
-            conflicts += alone.conflicts
-            read |= alone.stored.read
-    together = _MergeCheck(view, changes, scratch, Findings(0))
-    check_endpoints(together)
-    check_cardinality(together)
-    return [*conflicts, *together.conflicts], frozenset(read | together.stored.read)
-
-
-def _check_rows(check: _MergeCheck, change: TableChange) -> None:
-    """What a row says by itself: `@range`, `@check` and the members of enums."""
-    type_ = check.type_of(change)
-    enums = [declared for declared in type_.properties if declared.type.is_enum]
-    ruled = isinstance(type_, NodeType) and bool(type_.ranges or type_.checks)
-    if not enums and not ruled:
-        return
-    assert change.rows is not None
-    for batch in change.rows.batches():
-        ids, first = batch.column("id"), batch.column(batch.num_columns - 1)[0].as_py()
-        found: list[Violation] = []
-        check_values(type_, batch, Findings(0, sink=found.append))
-        for violation in found:
-            check.note(violation, ids[violation.position - first].as_py())
-        for declared in enums:
-            _check_enum(check, type_, declared, batch)
-
-
-def _check_enum(check: _MergeCheck, type_: TableType, declared: Property, batch: pa.RecordBatch) -> None:
-    column = batch.column(declared.name)
-    members = pa.array(declared.type.enum_values, pa.string())
-    if declared.type.is_list:
-        strange = pc.unique(pc.list_parent_indices(column).filter(pc.invert(pc.is_in(column.flatten(), members))))
-        rows = strange.to_pylist()
-    else:
-        known = pc.or_(pc.is_in(column, members), pc.is_null(column))
-        rows = np.flatnonzero(pc.invert(known).to_numpy(zero_copy_only=False)).tolist()
-    for row in rows:
-        value = column[row].as_py()
-        items = value if declared.type.is_list else [value]
-        element = next(i for i, item in enumerate(items) if item not in declared.type.enum_values)
-        reason, message = explain(declared, value, type_.name, (), element)
-        violation = Violation(Stage.VALUES, 0, type_.name, declared.name, reason, message)
-        check.note(violation, batch.column("id")[row].as_py())

@@ -96,9 +96,10 @@ class Reader:
     def committed(self, identity: str, written: Mapping[str, tuple[SubTableEntry, Table]]) -> None:
         """Tables that a write of this handle moved, as they are now."""
         for entry, table in written.values():
-            self.hot.committed(State.of(self._named(identity), entry), table)
+            self.hot.committed(State.of(self.named(identity), entry), table)
 
-    def _named(self, identity: str) -> str:
+    def named(self, identity: str) -> str:
+        """What tells this graph from others, and from those that lay here before, in memory."""
         return f"{self._graph}#{identity}"
 
     def explain(self, view: View, call: ReadCall) -> str:
@@ -137,7 +138,7 @@ class Reader:
         values = self.values(compiled, call)
         limits = ReadLimits.of(settings, call.timeout_ms)
         allowance = Allowance(limits)
-        tables = Tables(view, self._named(identity), self.hot, settings, compiled.columns)
+        tables = Tables(view, self.named(identity), self.hot, settings, compiled.columns)
         executor = Executor(tables, values, allowance, trace)
         exact = call.exact or settings.search_vector_mode == "exact"
         try:
