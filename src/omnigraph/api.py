@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from contextlib import AbstractContextManager
+from functools import cached_property, partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ from omnigraph.engine.analytics.run import chosen_engine, valued
 from omnigraph.engine.changes.model import ChangeSet
 from omnigraph.engine.log import LogEntry
 from omnigraph.engine.merge.result import MergePreview, MergeResult
+from omnigraph.engine.merge.rooms import Room, Sides, choose_merge_engine, embedded_room
 from omnigraph.engine.read.engines import choose_engine as choose_query_engine
 from omnigraph.engine.read.query import ReadCall
 from omnigraph.engine.read.result import QueryResult
@@ -53,7 +55,7 @@ from omnigraph.engine.write.changes import (
     Overwrite,
     Upsert,
 )
-from omnigraph.engine.write.engines import choose_engine
+from omnigraph.engine.write.engines import check_engine, choose_engine
 from omnigraph.engine.write.load import LoadResult, Mode
 from omnigraph.graph_reads import OpenMode
 from omnigraph.manifest.lineage import GraphCommit
@@ -88,8 +90,12 @@ class Graph(handle.Graph):
         """Load NDJSON files, directories or standard input (`-`) as one commit, then build missing indexes.
 
         `engine`: `embedded` reads in this process, `spark` on executors; `auto` takes Spark for large inputs and where
-        a master is configured. `options` are those of `omnigraph.graph.Graph.load`; both engines give the same.
-        `tell_tasks` is told how many Spark tasks are done, and of how many known so far.
+        a master is configured; both give the same. `tell_tasks` is told how many Spark tasks are done, and of how many
+        known so far.
+
+        Other options: `branch`, and `from_branch` to make it from; `message`, `actor` and `metadata` for the commit;
+        `on_error="quarantine"` with `rejects`, a file for bad rows; `max_errors` to list; `if_commit`, the head the
+        branch must have; `retries`; `index=False`; `progress`, told the stage and the rows read so far.
         """
         names = [fspath(files)] if isinstance(files, str | PathLike) else [fspath(file) for file in files]
         if self.load_engine(names, engine) == "embedded":
@@ -104,8 +110,11 @@ class Graph(handle.Graph):
         """Run a read query over the newest commit of a branch, or over an older one.
 
         `engine`: `embedded` answers in this process, `spark` on executors; `auto` takes Spark where a master is
-        configured and the types asked about do not fit the memory a query may take. `options` are those of
-        `omnigraph.graph.Graph.query`; both engines give the same rows.
+        configured and the types asked about do not fit the memory a query may take; both give the same rows.
+
+        Other options: `name`, where the source holds several queries; `branch`; `snapshot`, a tag, a commit id,
+        `NAME~n` or a snapshot in hand; `as_of`, a time on the branch; `timeout_ms`; `exact=True`, without vector
+        indexes; `analyze=True`, which fills `plan` of the result.
         """
         configured = self.settings.spark_master is not None or self.settings.spark_remote is not None
         if engine == "embedded" or (engine == "auto" and not configured):
@@ -146,10 +155,42 @@ class Graph(handle.Graph):
             table = self.spark.analytics(view, scope, asked)
         return valued(table, asked, view, target)
 
+    def branch_merge(
+        self,
+        source: str,
+        into: str = "main",
+        *,
+        engine: str = "auto",
+        tell_tasks: Callable[[int, int], None] | None = None,
+        **options: Any,
+    ) -> MergeResult | MergePreview:
+        """Bring what `source` changed into `into` as one commit there; all conflicts are raised as MergeConflicts.
+
+        `engine`: `embedded` merges in this process, `spark` on executors; `auto` takes Spark where very many rows
+        differ and where a master is configured; both give the same. `tell_tasks` is told as by `load`.
+
+        Other options: `dry_run=True`, only tell what would happen, at most `limit` changes by name; `strategy`, `ours`
+        or `theirs`, who wins where rows conflict; `resolve`, a file of choices, which a dry run makes;
+        `granularity="property"`; `delete_branch=True`; `message`, `actor` and `metadata` for the commit; `progress`.
+        """
+        check_engine(engine)
+        room = partial(_merge_room, engine=engine, tell_tasks=tell_tasks)
+        return super().branch_merge(source, into, open_room=room, **options)
+
     def load_engine(self, files: Sequence[str], engine: str = "auto") -> str:
         """Which engine a load of these inputs takes: `embedded` or `spark`."""
         size = stored_bytes(find_sources(files, handle.s3_access(self.settings)))
         return choose_engine(engine, size, self.settings)
+
+
+def _merge_room(
+    sides: Sides, engine: str, tell_tasks: Callable[[int, int], None] | None
+) -> AbstractContextManager[Room]:
+    if choose_merge_engine(engine, sides) == "embedded":
+        return embedded_room(sides)
+    from omnigraph.pipeline.merge.room import spark_room
+
+    return spark_room(sides, tell_tasks)
 
 
 Omnigraph = Graph

@@ -10,6 +10,7 @@ from omnigraph.catalog.catalog import Catalog
 from omnigraph.engine.merge.reset import branch_reset
 from omnigraph.engine.merge.result import MergePreview, MergeResult, UndoResult
 from omnigraph.engine.merge.revert import commit_revert
+from omnigraph.engine.merge.rooms import OpenRoom, embedded_room
 from omnigraph.engine.merge.run import LISTED_MAX, MergeCall, branch_merge, preview_merge
 from omnigraph.engine.merge.table import Granularity, Strategy
 from omnigraph.engine.write.changes import Annotations
@@ -36,21 +37,22 @@ class Merges(Reads):
         message: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
+        open_room: OpenRoom = embedded_room,
     ) -> MergeResult | MergePreview:
         """Bring what `source` changed into `into` as one commit there; all conflicts are raised as MergeConflicts.
 
         `strategy`: the side whose rows win, ours being `into`. `resolve`: a file that decides conflicts one by one; a
         dry run makes it if it is not there. `granularity="property"`: rows are merged property by property.
-        `dry_run`: only tell what would happen, at most `limit` changes by name.
+        `dry_run`: only tell what would happen, at most `limit` changes by name. `open_room`: who does the work.
         """
         file = None if resolve is None else fspath(resolve)
         names = branch_name(source), branch_name(into)
         call = MergeCall(*names, dry_run, delete_branch, strategy, file, granularity, limit)
         if dry_run:
-            return preview_merge(self._ctx, self._catalog_of, call, progress)
+            return preview_merge(self._ctx, self._catalog_of, call, progress, open_room)
         self.refuse_read_only()
         notes = Annotations(actor, message, metadata)
-        return branch_merge(self._ctx, self._catalog_of, call, notes, self._branch, progress)
+        return branch_merge(self._ctx, self._catalog_of, call, notes, self._branch, progress, open_room)
 
     def branch_merge_as(self, actor: str, source: str, into: str = "main", **more: Any) -> MergeResult | MergePreview:
         return self.branch_merge(source, into, actor=actor, **more)

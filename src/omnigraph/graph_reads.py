@@ -42,6 +42,10 @@ class Reads:
         self._reader = Reader(context.settings, context.root.uri)
         context.watchers.append(self._reader.committed)
 
+    def __repr__(self) -> str:
+        mode = "" if self._mode is OpenMode.READ_WRITE else ", read-only"
+        return f"<Graph {self.uri} on branch {branch_label(self._branch)}{mode}>"
+
     def refuse_read_only(self) -> None:
         if self._mode is OpenMode.READ_ONLY:
             raise BadRequest("the graph is open read-only", "Open it with mode 'rw' to write.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 from pathlib import Path
 
 import lance
@@ -166,3 +167,12 @@ def test_a_manifest_that_is_damaged_is_told_without_a_traceback(cli, graph):
     assert done.code in (3, 6)
     assert "Traceback" not in done.err
     assert orjson.loads(done.payload)["error"]
+
+
+def test_a_traceback_ends_with_the_hint_and_notes_are_kept():
+    error = og.NotFound("there is no graph", "Create one.")
+    error.add_note("while testing")
+    for told in (error, pickle.loads(pickle.dumps(error))):
+        last = "".join(traceback.format_exception(told)).splitlines()[-3:]
+        assert last[0].endswith("NotFound: there is no graph")
+        assert last[1:] == ["hint: Create one.", "while testing"]

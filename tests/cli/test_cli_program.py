@@ -112,7 +112,18 @@ def test_the_list_of_commands_above_is_complete():
 
 
 def test_no_summary_in_the_list_of_commands_is_cut(cli):
-    for line in ([], ["branch"], ["commit"], ["schema"], ["recovery"], ["lock"], ["pipeline"], ["tag"]):
+    for line in (
+        [],
+        ["branch"],
+        ["commit"],
+        ["schema"],
+        ["recovery"],
+        ["lock"],
+        ["pipeline"],
+        ["tag"],
+        ["changes"],
+        ["analytics"],
+    ):
         assert "..." not in cli(*line, "--help").out.replace("[ARGS]...", "")
 
 

@@ -141,6 +141,13 @@ def test_a_provider_that_gives_no_vector_ends_the_query_with_an_error_that_says_
     assert graph.query(RED).rows[0]["d.name"] == "red"
 
 
+def test_a_silent_provider_is_not_waited_for_longer_than_the_query_may_take(opened: Opened, provider: Provider) -> None:
+    provider.always = provider.stays_silent
+    with pytest.raises(og.LimitExceeded, match="the read took longer than 300 ms") as told:
+        opened().query(RED, timeout_ms=300)
+    assert told.value.limit == "limits.query_timeout_ms"
+
+
 def test_a_provider_that_is_not_there_is_unavailable(opened: Opened) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]

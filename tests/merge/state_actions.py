@@ -69,6 +69,10 @@ class Spot:
         return self.commit(model) if self.back % 2 else f"{self.branch}~{min(self.back, len(chain) - 1)}"
 
 
+def literal(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
 class Action(ABC):
     """`branch` is the one whose content it may change."""
 
@@ -98,7 +102,7 @@ class Insert:
             cells = {"from": cells.pop("src"), "to": cells.pop("dst"), **cells}
         else:
             cells = {KEYS[self.key]: self.id_, **cells}
-        values = ", ".join(f"{name}: {json.dumps(value)}" for name, value in cells.items())
+        values = ", ".join(f"{name}: {literal(value)}" for name, value in cells.items())
         return f"insert {self.key.partition(':')[2]} {{ {values} }}"
 
     def apply(self, content: Content, number: int) -> tuple[Content, int]:
@@ -114,8 +118,8 @@ class Update:
 
     @property
     def text(self) -> str:
-        where = f"{KEYS.get(self.key, 'id')} = {json.dumps(self.id_)}"
-        return f"update {self.key.partition(':')[2]} set {{ {self.column}: {json.dumps(self.value)} }} where {where}"
+        where = f"{KEYS.get(self.key, 'id')} = {literal(self.id_)}"
+        return f"update {self.key.partition(':')[2]} set {{ {self.column}: {literal(self.value)} }} where {where}"
 
     def apply(self, content: Content, _number: int) -> tuple[Content, int]:
         row = content[self.key].get(self.id_)
@@ -132,7 +136,7 @@ class Delete:
 
     @property
     def text(self) -> str:
-        return f"delete {self.key.partition(':')[2]} where {KEYS.get(self.key, 'id')} = {json.dumps(self.id_)}"
+        return f"delete {self.key.partition(':')[2]} where {KEYS.get(self.key, 'id')} = {literal(self.id_)}"
 
     def apply(self, content: Content, _number: int) -> tuple[Content, int]:
         if self.id_ not in content[self.key]:
@@ -214,7 +218,11 @@ class Write(Action):
         changes: dict[str, Any] = {}
         for key in sorted({part[0] for part in (*self.puts, *self.gone)}):
             schema = graph.catalog.arrow_schema(key)
-            full = [{**_named(key, id_), **dict(zip(COLUMNS[key], row, strict=True))} for k, id_, row in self.puts if k == key]
+            full = [
+                {**_named(key, id_), **dict(zip(COLUMNS[key], row, strict=True))}
+                for k, id_, row in self.puts
+                if k == key
+            ]
             gone = tuple(id_ for k, id_ in self.gone if k == key)
             rows = pa.Table.from_pylist(full, schema=schema)
             changes[key] = og.Upsert(rows, gone) if full else og.Delete(gone)
@@ -428,7 +436,17 @@ class Untag(Action):
 
 
 KINDS: tuple[type[Action], ...] = (
-    Mutate, Load, Write, Index, Merge, Revert, Reset, Create, Drop, Tag, Untag,
+    Mutate,
+    Load,
+    Write,
+    Index,
+    Merge,
+    Revert,
+    Reset,
+    Create,
+    Drop,
+    Tag,
+    Untag,
 )
 POINTS = tuple((kind, point) for kind in KINDS for point in kind.points)
 RECOVERY_POINTS = (*windows("recovery"), "recovery.post_audit")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from state_actions import (
     Action,
@@ -39,14 +40,14 @@ class Draws:
     def __init__(self, chance: random.Random, model: Model) -> None:
         self.chance, self.model = chance, model
         self._kinds: dict[type[Action], tuple[int, Callable[[], Action]]] = {
-            Mutate: (26, self.mutate),
+            Mutate: (30, self.mutate),
             Load: (9, self.load),
             Write: (16, self.write),
             Index: (1, lambda: Index(self.live())),
-            Merge: (22, self.merge),
+            Merge: (18, self.merge),
             Revert: (7, self.revert),
             Reset: (4, lambda: Reset(branch := self.live(), self.spot(branch))),
-            Create: (8, self.create),
+            Create: (7, self.create),
             Drop: (5, self.drop),
             Tag: (3, self.tag),
             Untag: (2, lambda: Untag(self.one_of(sorted(self.model.tags)) if self.model.tags else "v2")),
@@ -59,7 +60,7 @@ class Draws:
     def of_kind(self, kind: type[Action]) -> Action:
         return self._kinds[kind][1]()
 
-    def one_of[V](self, values: tuple[V, ...] | list[V]) -> V:
+    def one_of(self, values: Sequence[Any]) -> Any:
         return self.chance.choice(values)
 
     def live(self) -> str:
@@ -178,7 +179,8 @@ class Draws:
         return Revert(branch, self.spot(branch))
 
     def create(self) -> Create:
-        return Create(self.live(), self.one_of(BRANCHES))
+        free = [name for name in BRANCHES if name not in self.model.branches and name not in self.model.tags]
+        return Create(self.live(), self.one_of(free if free and self.chance.random() < 0.9 else BRANCHES))
 
     def drop(self) -> Drop:
         names = sorted(set(self.model.branches) - {"main"})

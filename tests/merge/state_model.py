@@ -6,6 +6,7 @@ It knows nothing of tables, versions and engines. A content maps a table to its 
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -146,7 +147,7 @@ class _Sides:
     source: Row | None
     target: Row | None
 
-    def merged(self, by_property: bool, choose: Choose) -> Row | None | Undecided:
+    def merged(self, by_property: bool, choose: Choose) -> Row | Undecided | None:
         if self.source in (self.base, self.target):
             return self.target
         if self.target == self.base:
@@ -157,7 +158,7 @@ class _Sides:
             return self._chosen("delete_vs_update", choose)
         return self._by_property(choose) if by_property else self._chosen("divergent_update", choose)
 
-    def _chosen(self, kind: str, choose: Choose) -> Row | None | Undecided:
+    def _chosen(self, kind: str, choose: Choose) -> Row | Undecided | None:
         dispute = (self.key, self.id_, kind, ())
         match choose(dispute):
             case "ours":
@@ -170,7 +171,7 @@ class _Sides:
                 return None
         return Undecided(dispute)
 
-    def _by_property(self, choose: Choose) -> Row | None | Undecided:
+    def _by_property(self, choose: Choose) -> Row | Undecided | None:
         assert self.base is not None
         assert self.source is not None
         assert self.target is not None
@@ -295,7 +296,7 @@ class Model:
         """The commits of a branch that changed one row, newest first."""
         chain = self.chain(branch)
         found = []
-        for commit, parent in zip(chain, chain[1:], strict=False):
+        for commit, parent in itertools.pairwise(chain):
             before, after = (self.commits[c].content[key].get(id_) for c in (parent, commit))
             if before != after:
                 found.append((commit, Net(key, id_, before, after)))

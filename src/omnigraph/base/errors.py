@@ -50,7 +50,15 @@ class OmniError(Exception):
         if not dataclasses.is_dataclass(self):
             return {}
         named = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {k: v for k, v in named.items() if k not in ("text", "hint")}
+        return {k: v for k, v in named.items() if k not in ("text", "hint", "excerpt")}
+
+    @property
+    def __notes__(self) -> list[str]:
+        """What Python prints below a traceback: the hint, then what was added."""
+        return [*([f"hint: {self.hint}"] if self.hint else []), *self.__dict__.get("_added_notes", ())]
+
+    def add_note(self, note: str) -> None:
+        self.__dict__.setdefault("_added_notes", []).append(note)
 
     def __str__(self) -> str:
         return self.describe()
@@ -77,6 +85,8 @@ class SourceError(_Stated):
     line: int | None = None
     column: int | None = None
     file: str | None = None
+    excerpt: tuple[str, ...] = ()
+    """The line in question and a mark below its place, for whoever has the text at hand."""
     prefix: ClassVar[str] = ""
     kind: ClassVar[Kind] = Kind.BAD_INPUT
 

@@ -143,7 +143,7 @@ def epilog(examples: Sequence[str]) -> str:
 
 def root_options(
     ctx: typer.Context,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result and errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what happens, on stderr.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error came from.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version and end.")] = False,
@@ -182,7 +182,7 @@ def _shared_parameters(formats: Sequence[str], needs_graph: bool, needs_settings
     options += [
         ("json", bool, typer.Option("--json", help="Same as --format json.")),
         ("format", str | None, typer.Option("--format", metavar="|".join(formats), help="How to print the result.")),
-        ("quiet", bool, typer.Option("--quiet", "-q", help="Say only what went wrong.")),
+        ("quiet", bool, typer.Option("--quiet", "-q", help="Print the result and errors only.")),
         ("verbose", bool, typer.Option("--verbose", "-v", help="Log what happens, on stderr.")),
         ("debug", bool, typer.Option("--debug", help="Show where an error came from.")),
     ]

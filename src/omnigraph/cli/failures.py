@@ -19,6 +19,7 @@ from omnigraph.base.errors import (
     MergeConflicts,
     OmniError,
     PreconditionFailed,
+    SourceError,
     Unavailable,
 )
 from omnigraph.base.ids import new_ulid
@@ -101,7 +102,9 @@ def failure_of(error: BaseException) -> Failure:
 
 
 def _listed(error: OmniError) -> tuple[str, ...]:
-    """Every violation or conflict that is known by name, when that says more than the text does."""
+    """Every violation or conflict that is known by name, or the line of a source, when that says more than the text."""
+    if isinstance(error, SourceError):
+        return error.excerpt
     if isinstance(error, MergeConflicts):
         return tuple(conflict_line(found) for found in error.merge_conflicts)
     if not isinstance(error, InvalidData) or not error.violations:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from omnigraph.cli.progress import progress
+
 _STAGES = {"read": "read rows", "check": "check rows", "write": "write files", "index": "build indexes"}
 
 
@@ -16,6 +18,17 @@ class JobProgress:
 
     stage: Callable[[str, int], None] | None = None
     tasks: Callable[[int, int], None] | None = None
+
+
+@contextmanager
+def engine_progress(engine: str, quiet: bool) -> Iterator[JobProgress]:
+    """A bar of tasks for Spark, of rows for one process."""
+    if engine == "spark":
+        with job_progress(quiet) as shown:
+            yield shown
+        return
+    with progress(quiet) as report:
+        yield JobProgress(report)
 
 
 @contextmanager

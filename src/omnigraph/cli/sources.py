@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from omnigraph.base.errors import BadRequest, NotFound
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omnigraph.base.errors import BadRequest, NotFound, SourceError
+
+_SHOWN_CHARS = 100
 
 
 def read_source(path: str, what: str, option: str) -> str:
@@ -18,3 +23,28 @@ def read_source(path: str, what: str, option: str) -> str:
         raise BadRequest(f"{what} file '{path}' cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise BadRequest(f"{what} file {path!r} cannot be read: {error}") from error
+
+
+@contextmanager
+def shown_in(source: str, path: str | None) -> Iterator[None]:
+    """An error of this text names its file, if it is in one, and shows the line it stands in."""
+    try:
+        yield
+    except SourceError as error:
+        error.file = error.file or path
+        error.excerpt = _excerpt(source, error.line, error.column or 1)
+        raise
+
+
+def _excerpt(source: str, line: int | None, column: int) -> tuple[str, ...]:
+    lines = source.split("\n")
+    if line is None or line > len(lines):
+        return ()
+    # A tab counts as one column and must take one.
+    whole = lines[line - 1].rstrip("\r").replace("\t", " ")
+    start = max(0, min(column - 1 - _SHOWN_CHARS // 2, len(whole) - _SHOWN_CHARS))
+    end = start + _SHOWN_CHARS
+    shown = f"{'…' if start else ''}{whole[start:end]}{'…' if end < len(whole) else ''}"
+    mark = " " * (column - 1 - start + (1 if start else 0)) + "^"
+    number = str(line)
+    return f"{number} | {shown}", f"{' ' * len(number)} | {mark}"

@@ -22,6 +22,7 @@ class Position:
 
 START = Position(1, 1)
 _CANDIDATES_MAX = 2_000
+_LISTED_MAX = 12
 
 
 def nearest_name(name: str, candidates: Iterable[str]) -> str | None:
@@ -40,6 +41,14 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """A hint sentence with the nearest name, or an empty text."""
     meant = nearest_name(name, candidates)
     return f"Did you mean '{meant}'?" if meant is not None else ""
+
+
+def known_names(name: str, candidates: Iterable[str], lead: str) -> str:
+    """A hint sentence with the nearest name, or else with those that exist, led in by `lead`."""
+    known = list(candidates)
+    more = f" and {len(known) - _LISTED_MAX} more" if len(known) > _LISTED_MAX else ""
+    listed = f"{lead} {', '.join(known[:_LISTED_MAX])}{more}." if known else ""
+    return did_you_mean(name, known) or listed
 
 
 def parse_error(text: str, at: Position, hint: str = "") -> ParseError:

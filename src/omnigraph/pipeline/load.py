@@ -9,9 +9,7 @@ Holds at every return:
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.base.ids import new_ulid
-from omnigraph.commit.staging import StagingBeat, staging_heartbeat
+from omnigraph.commit.staging import staging_heartbeat
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
@@ -27,15 +25,14 @@ from omnigraph.engine.write.load import LoadOptions, LoadResult, LoadRun, Mode, 
 from omnigraph.graph import Graph, s3_access
 from omnigraph.pipeline.bulk.bench import SparkBench
 from omnigraph.pipeline.bulk.desk import Desk
+from omnigraph.pipeline.bulk.folder import work_folder
 from omnigraph.pipeline.bulk.intake import BulkIntake
 from omnigraph.pipeline.inputs import FrameInput
-from omnigraph.pipeline.masters import is_local
-from omnigraph.pipeline.progress import TellTasks, is_connect, watched
+from omnigraph.pipeline.progress import TellTasks, watched
 from omnigraph.pipeline.session import spark_session
 from omnigraph.pipeline.worker.decode import DecodeTask
 from omnigraph.records.sources import Source, find_sources
-from omnigraph.sets.scratch import Scratch, WorkFolder
-from omnigraph.storage.row_files import RowFolder
+from omnigraph.sets.scratch import Scratch
 
 
 def load_files(
@@ -115,7 +112,7 @@ def _load(
     limit = options.max_errors or ctx.settings.load_max_errors
     with (
         staging_heartbeat(ctx, operation, view.branch, notes.actor) as beat,
-        _folder(graph, spark, beat) as folder,
+        work_folder(ctx.root, ctx.settings, spark, beat) as folder,
         Scratch(ctx.settings) as scratch,
     ):
         beat.pin(view)
@@ -130,22 +127,3 @@ def _load(
         bench = SparkBench(scratch, desk, settings, reading.breaks_values)
         run = LoadRun(ctx, open_view, options, notes, progress, bench, reading.intake(), rejects_path, operation, beat)
         return run.commit()
-
-
-@contextmanager
-def _folder(graph: Graph, spark: SparkSession, beat: StagingBeat) -> Iterator[RowFolder]:
-    """Where the load's own files lie: on this machine's disk if all who work on it run here, else beside the graph."""
-    root, settings = graph.context.root, graph.settings
-    if not _is_local(spark):
-        yield RowFolder(f"{root.uri}/{beat.folder.rstrip('/')}", root.storage_options)
-        return
-    place = WorkFolder(settings.limits_spill_dir or tempfile.gettempdir())
-    try:
-        yield RowFolder(place.name)
-    finally:
-        place.cleanup()
-
-
-def _is_local(spark: SparkSession) -> bool:
-    # A Connect server may call itself local and yet be another machine.
-    return not is_connect(spark) and is_local(str(spark.conf.get("spark.master", "") or ""))

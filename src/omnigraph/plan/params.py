@@ -1,6 +1,7 @@
 """JSON parameters as values of the types a query declares.
 
 Holds at every return: each declared parameter has a value of its type or, if it is nullable, None; no other is there.
+Python callers may also give what results are made of: dates, datetimes with a time zone, NumPy arrays and numbers.
 """
 
 from __future__ import annotations
@@ -8,17 +9,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.catalog.types import FLOATS, INTEGER_RANGES, PropertyType, ScalarType
-from omnigraph.catalog.values import as_float
+from omnigraph.catalog.values import as_float, datetime_text
 from omnigraph.lang.diagnostics import nearest_name
 from omnigraph.lang.gq.header import RESERVED_PREFIX
 from omnigraph.plan.typed import ParamSpec
 from omnigraph.plan.values import Stored, blob_value, date_days, datetime_ms
 
 _DIGITS_MAX = 40
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIGNED = re.compile(r"-?[0-9]+")
 _UNSIGNED = re.compile(r"[0-9]+")
 
@@ -102,6 +105,7 @@ def _refused(spec: ParamSpec, why: str) -> BadRequest:
 
 
 def _value(type_: PropertyType, value: Any) -> Stored:
+    value = _plain(value)
     if type_.is_vector:
         return _vector(type_, value)
     if not type_.is_list:
@@ -111,12 +115,17 @@ def _value(type_: PropertyType, value: Any) -> Stored:
     items: list[str | int | float | bool] = []
     for place, item in enumerate(value):
         try:
-            converted = _scalar(type_.scalar, item)
+            converted = _scalar(type_.scalar, _plain(item))
         except ValueError as error:
             raise ValueError(f"item {place}: {error}") from None
         assert isinstance(converted, str | int | float | bool)
         items.append(converted)
     return tuple(items)
+
+
+def _plain(value: Any) -> Any:
+    """What NumPy and pandas hold, as Python has it; neither need be installed."""
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _scalar(scalar: ScalarType, value: Any) -> Stored:
@@ -129,6 +138,8 @@ def _scalar(scalar: ScalarType, value: Any) -> Stored:
             raise ValueError(f"expected boolean, got {json_kind(value)}")
         return value
     expected = _TEXTS[scalar]
+    if scalar in (ScalarType.DATE, ScalarType.DATETIME) and isinstance(value, date):
+        value = _moment_text(value)
     if not isinstance(value, str):
         raise ValueError(f"expected {expected}, got {json_kind(value)}")
     _refuse_lone_surrogates(value)
@@ -152,6 +163,15 @@ _TEXTS = {
     ScalarType.DATETIME: "datetime string",
     ScalarType.BLOB: "blob URI string",
 }
+
+
+def _moment_text(value: date) -> str:
+    """A date, or a datetime to the millisecond, as JSON would say it."""
+    if not isinstance(value, datetime):
+        return value.isoformat()
+    if value.tzinfo is None:
+        raise ValueError(f"{value!r} has no time zone: write datetime(…, tzinfo=UTC)")
+    return datetime_text((value - _EPOCH) // timedelta(milliseconds=1))
 
 
 def _refuse_lone_surrogates(value: str) -> None:
@@ -192,10 +212,11 @@ def _vector(type_: PropertyType, value: Any) -> tuple[float, ...]:
         raise ValueError(f"expected array for {_core(type_)}, got {json_kind(value)}")
     if len(value) != type_.dimension:
         raise ValueError(f"expected {type_.dimension} values for {_core(type_)}, got {len(value)}")
-    for item in value:
+    items = [item if type(item) is float else _plain(item) for item in value]
+    for item in items:
         if isinstance(item, bool) or not isinstance(item, int | float):
             raise ValueError(f"vector element is not numeric, got {json_kind(item)}")
-    return tuple(_float(ScalarType.F32, item) for item in value)
+    return tuple(_float(ScalarType.F32, item) for item in items)
 
 
 def _core(type_: PropertyType) -> str:

@@ -112,7 +112,7 @@ def paired_fragments(before: Table, after: Table, columns: Sequence[str]) -> Pai
         return Paired(
             tuple(fragment for key, fragment in old.items() if key not in new),
             tuple(fragment for key, fragment in new.items() if key not in old),
-            tuple(pair for pair in shared if deletion_key(pair[0]) != deletion_key(pair[1])),
+            tuple(pair for pair in shared if deletion_key(pair[0].metadata) != deletion_key(pair[1].metadata)),
         )
 
 

@@ -124,12 +124,18 @@ def stage_overwrite_fragments(
 
 
 def stage_update_fragments(
-    table: Table, messages: Sequence[str], thinned: Sequence[Thinned], updates: int, inserts: int, stamp: Stamp
+    table: Table,
+    messages: Sequence[str],
+    thinned: Sequence[Thinned],
+    updates: int,
+    inserts: int,
+    deletes: int,
+    stamp: Stamp,
 ) -> StagedWrite:
-    """Upserts whose rows and deletions were written elsewhere."""
+    """Upserts and deletes that were written elsewhere."""
     gone = [one.fragment_id for one in thinned if one.message is None]
     left = read_fragment_messages([one.message for one in thinned if one.message is not None])
-    return _staged_update(table, gone, left, read_fragment_messages(list(messages)), stamp, inserts, updates, 0)
+    return _staged_update(table, gone, left, read_fragment_messages(list(messages)), stamp, inserts, updates, deletes)
 
 
 def stage_upsert(table: Table, rows: pa.Table, stamp: Stamp) -> StagedWrite:

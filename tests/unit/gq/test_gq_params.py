@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pytest
 from gq_sources import CATALOG
 from hypothesis import given, settings
@@ -135,7 +138,7 @@ def test_an_omitted_nullable_parameter_is_null() -> None:
 
 
 def test_a_missing_parameter_is_named() -> None:
-    with pytest.raises(BadRequest, match=r"^parameter 'x' not provided$"):
+    with pytest.raises(BadRequest, match=r"(?m)^parameter 'x' not provided$"):
         bind_parameters(declared("I32"), {})
     spec = ParamSpec("name", PropertyType(ScalarType.STRING))
     with pytest.raises(BadRequest) as refused:
@@ -147,7 +150,7 @@ def test_undeclared_members_are_ignored_unless_they_are_objects() -> None:
     more: dict[str, Any] = {"a": 1, "b": None, "c": [1, "x", []], "d": 1.5, "e": "", "f": True}
     assert bind_parameters(declared("I32"), {"x": 1, **more}) == {"x": 1}
     for value in ({}, [{}], [[1, {"a": 1}]]):
-        with pytest.raises(BadRequest, match=r"^param 'y': object is not supported$"):
+        with pytest.raises(BadRequest, match=r"(?m)^param 'y': object is not supported$"):
             bind_parameters(declared("I32"), {"x": 1, "y": value})
 
 
@@ -188,3 +191,36 @@ def test_any_json_is_bound_or_refused_by_name(wanted: list[PropertyType], given:
         return
     assert list(found) == [spec.name for spec in specs]
     assert all(found[spec.name] is not None or spec.type.nullable for spec in specs)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "same"),
+    [
+        ("Date", date(2024, 1, 31), "2024-01-31"),
+        ("DateTime", datetime(2024, 1, 31, 12, 30, 1, 250_999, tzinfo=UTC), "2024-01-31T12:30:01.250Z"),
+        ("DateTime", datetime(2024, 1, 31, 1, tzinfo=timezone(timedelta(hours=2))), "2024-01-30T23:00:00Z"),
+        ("DateTime", date(2024, 1, 31), "2024-01-31"),
+        ("[Date]", [date(2024, 1, 31)], ["2024-01-31"]),
+        ("Vector(3)", np.array([1, 0.5, 0], dtype=np.float32), [1, 0.5, 0]),
+        ("Vector(3)", list(np.array([1, 0.5, 0], dtype=np.float32)), [1, 0.5, 0]),
+        ("I32", np.int64(7), 7),
+        ("[String]", np.array(["a", "b"]), ["a", "b"]),
+    ],
+)
+def test_what_python_results_are_made_of_is_taken_as_its_json_would_be(type_: str, value: Any, same: Any) -> None:
+    assert bound(type_, value) == bound(type_, same)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "why"),
+    [
+        ("DateTime", datetime(2024, 1, 31), "has no time zone"),
+        ("Date", datetime(2024, 1, 31, tzinfo=UTC), "invalid Date literal '2024-01-31T00:00:00.000Z'"),
+        ("String", date(2024, 1, 31), "expected string, got date"),
+        ("Vector(3)", np.array([1, 2]), "expected 3 values"),
+        ("I32", np.float64(1.5), "expected integer, got float"),
+    ],
+)
+def test_a_python_value_of_another_type_is_refused(type_: str, value: Any, why: str) -> None:
+    with pytest.raises(BadRequest, match=re.escape(why)):
+        bound(type_, value)

@@ -284,7 +284,7 @@ def test_a_query_is_found_by_its_name() -> None:
 
 
 def test_an_unknown_query_is_named_with_the_nearest_one() -> None:
-    with pytest.raises(NotFound, match=r"^query 'tow' not found$") as refused:
+    with pytest.raises(NotFound, match=r"(?m)^query 'tow' not found$") as refused:
         select_query(parse_queries(TWO), "tow")
     assert refused.value.hint == "Did you mean 'two'?"
 

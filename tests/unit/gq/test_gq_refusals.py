@@ -8,6 +8,7 @@ import pytest
 
 from omnigraph.base.errors import BadRequest, ParseError
 from omnigraph.lang.gq import parse_queries
+from omnigraph.lang.pg.lexer import BASE_TYPES
 
 D2 = "rule D2: a mutation query cannot mix inserts/updates and deletes; split into separate mutations"
 
@@ -141,7 +142,8 @@ def test_source_is_refused_with_its_text_and_place(source: str, text: str) -> No
         ("qury q() {}", "Did you mean 'query'?"),
         ("query q() { mtach { $p: P } return { 1 } }", "Did you mean 'match'?"),
         (in_return("cuont($p)"), "Did you mean 'count'?"),
-        (in_header("($x: integr)"), ""),
+        (in_header("($x: integr)"), f"There are {', '.join(BASE_TYPES)} and Vector(N)."),
+        (in_header("($x: Integer)"), "Write I32."),
         (in_header("($x: string)"), "Did you mean 'String'?"),
         (in_header("() @exat"), "Did you mean 'exact'?"),
         (in_read("$p WorksAt $q"), "Names of edges and properties start lower-case here: worksAt."),

@@ -89,7 +89,7 @@ def _diff(
     op: OpOption = None,
     stats: Annotated[bool, typer.Option("--stats", help="Only the counts of each table.")] = False,
 ) -> None:
-    """Show what TO has otherwise than FROM: + inserted, ~ updated, - deleted."""
+    """Show what TO has otherwise than FROM."""
     found = run.read().net_diff(from_target, to_target, **_filter(kind, type, op))
     if run.format == JSON:
         told = found.change_set(stats_only=stats)
@@ -130,7 +130,7 @@ def _history(
     branch: BranchOption = None,
     limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="The newest N changes.")] = None,
 ) -> None:
-    """Show who changed one node or edge, when, and from what to what; newest first."""
+    """Show who changed one node or edge, when, and how."""
     on = run.branch(branch)
     found = run.read().history(type, id, branch=on, limit=limit)
     if run.format == JSON:
@@ -200,7 +200,7 @@ def _baseline(
     kind: KindOption = None,
     type: TypeOption = None,
 ) -> None:
-    """Write the head of a branch and the cursor from which a poll goes on without a gap."""
+    """Write the head of a branch and the cursor to go on from."""
     on = run.branch(branch)
     pieces = _Watched(run.read().changes_baseline(branch=on, kinds=kind or (), type_names=type or ()))
     save(iter(pieces), out)

@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.base.errors import SourceError
 from omnigraph.cli.command import Run, UriArgument, command
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.output import put_json, put_line
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.sources import read_source, shown_in
 
 _EXAMPLES = (
     "omnigraph init ./library --schema schema.pg",
@@ -35,11 +34,8 @@ def _init(
     run.announce(place)
     from omnigraph.api import Graph
 
-    try:
+    with shown_in(source, schema):
         graph = Graph.init(place, source, force=force, settings=run.settings)
-    except SourceError as error:
-        error.file = error.file or schema
-        raise
     if run.format == JSON:
         tables = [table.table_key for table in graph.catalog.tables()]
         put_json({"uri": place, "graph_commit_id": graph.head_commit_id_for_branch(), "tables": tables})

@@ -10,7 +10,7 @@ from omnigraph.cli.command import Run, command
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.output import one_line, put_json, put_line
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.sources import read_source, shown_in
 
 if TYPE_CHECKING:
     from omnigraph.catalog.catalog import Catalog
@@ -55,7 +55,9 @@ def _schema(run: Run, path: str | None) -> tuple[Catalog, SchemaSource]:
     from omnigraph.plan.lint import SchemaSource
 
     if path is not None:
-        return compile_source(read_source(path, "schema", "--schema"), path), SchemaSource("file", path)
+        source = read_source(path, "schema", "--schema")
+        with shown_in(source, path):
+            return compile_source(source, path), SchemaSource("file", path)
     return run.read().catalog, SchemaSource("graph", run.uri())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +9,12 @@ import typer
 
 from omnigraph.cli.command import ActorOption, BranchOption, MessageOption, Run, UriArgument, YesOption, command
 from omnigraph.cli.formats import JSON
-from omnigraph.cli.job_progress import JobProgress, job_progress
+from omnigraph.cli.job_progress import engine_progress
 from omnigraph.cli.output import put_json, put_line, say
-from omnigraph.cli.progress import progress
 from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from omnigraph.engine.write.load import LoadResult, TypeCount
 
@@ -83,7 +81,7 @@ def _load(
         run.confirm(yes, "overwrite rows", uri)
     graph = run.write(uri)
     chosen = graph.load_engine(data, engine.value)
-    with _progress(chosen, run.told.quiet) as shown:
+    with engine_progress(chosen, run.told.quiet) as shown:
         done = graph.load(
             data,
             mode=mode.value,
@@ -106,17 +104,6 @@ def _load(
         put_loaded(place, done)
     for warning in done.warnings:
         say(warning, label="warning", style="bold yellow")
-
-
-@contextmanager
-def _progress(engine: str, quiet: bool) -> Iterator[JobProgress]:
-    """A bar of tasks for Spark, of rows for one process."""
-    if engine == Engine.spark:
-        with job_progress(quiet) as shown:
-            yield shown
-        return
-    with progress(quiet) as report:
-        yield JobProgress(report)
 
 
 def put_loaded(place: str, done: LoadResult) -> None:

@@ -11,8 +11,10 @@ import typer
 from omnigraph.cli.command import ActorOption, BranchOption, MessageOption, Run, YesOption, command
 from omnigraph.cli.failures import EXIT_CODES, conflict_line
 from omnigraph.cli.formats import JSON
+from omnigraph.cli.job_progress import engine_progress
 from omnigraph.cli.output import one_line, put_json, put_line, say
 from omnigraph.cli.progress import progress
+from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 
 if TYPE_CHECKING:
     from omnigraph.engine.merge.result import MergePreview, MergeResult
@@ -23,6 +25,7 @@ _MERGE_EXAMPLES = (
     "omnigraph branch merge draft --granularity property --strategy theirs --store ./library",
     "omnigraph branch merge draft --dry-run --resolve choices.json --store ./library",
     "omnigraph branch merge main --into draft --store ./library",
+    "omnigraph branch merge import --engine spark --master 'local[2]' --store ./library",
 )
 _RESET_EXAMPLES = (
     "omnigraph branch reset --to 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --store ./library",
@@ -71,18 +74,25 @@ def _merge(
     ] = Granularity.row,
     delete_branch: Annotated[bool, typer.Option("--delete-branch", help="Delete SOURCE afterwards.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Changes a dry run names.")] = 1_000,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="One process, or Spark; auto takes Spark for very many rows or a master.")
+    ] = Engine.auto,
+    master: MasterOption = None,
+    spark_conf: ConfOption = None,
     message: MessageOption = None,
     actor: ActorOption = None,
 ) -> None:
     """Bring what a branch changed into another one."""
+    take_spark_options(run, master, spark_conf)
     target = run.branch(into)
     graph = run.read() if dry_run else run.write()
     options: dict[str, Any] = {"resolve": resolve, "granularity": granularity.value, "limit": limit}
     options |= {"strategy": strategy.value if strategy else None, "dry_run": dry_run, "delete_branch": delete_branch}
-    with progress(run.told.quiet) as report:
-        done: Any = graph.branch_merge(
-            source, target, **options, actor=run.actor(actor), message=message, progress=report
-        )
+    options |= {"engine": engine.value, "actor": run.actor(actor), "message": message}
+    has_master = run.settings.spark_master is not None or run.settings.spark_remote is not None
+    expected = "spark" if engine is Engine.auto and has_master else engine.value
+    with engine_progress(expected, run.told.quiet) as shown:
+        done: Any = graph.branch_merge(source, target, **options, progress=shown.stage, tell_tasks=shown.tasks)
     if dry_run:
         _put_preview(run, done)
     else:

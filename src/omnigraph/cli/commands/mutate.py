@@ -7,12 +7,12 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from omnigraph.base.errors import BadRequest, SourceError
+from omnigraph.base.errors import BadRequest
 from omnigraph.cli.command import ActorOption, BranchOption, MessageOption, Run, command
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import JSON
 from omnigraph.cli.output import put_json, put_line
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.sources import read_source, shown_in
 
 _EXAMPLES = (
     "omnigraph mutate -s ./library -e 'query hire() { insert Person { name: \"ana\" } }'",
@@ -52,7 +52,7 @@ def _mutate(
     source = query_source(query, text)
     given = parameters(params, params_file)
     graph = run.write()
-    try:
+    with shown_in(source, query):
         result = graph.mutate(
             source,
             name=name,
@@ -63,9 +63,6 @@ def _mutate(
             message=message,
             actor=run.actor(actor),
         )
-    except SourceError as error:
-        error.file = error.file or query
-        raise
     if run.format == JSON:
         put_json(result.to_json())
         return

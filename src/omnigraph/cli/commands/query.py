@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omnigraph.base.errors import BadRequest, NotFound, SourceError
+from omnigraph.base.errors import BadRequest, NotFound
 from omnigraph.cli.answers import AnalyzeOption, ExplainOption, TimeoutOption, put_answer, put_explained, timeout_ms
 from omnigraph.cli.command import BranchOption, Run, command
 from omnigraph.cli.commands.mutate import (
@@ -20,7 +20,7 @@ from omnigraph.cli.commands.mutate import (
 )
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import ALL_FORMATS
-from omnigraph.cli.sources import read_source
+from omnigraph.cli.sources import read_source, shown_in
 from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 from omnigraph.cli.targets import AsOfOption, AtOption, SnapshotOption, TargetOptions
 
@@ -64,7 +64,7 @@ def _query(
     given = parameters(params, params_file)
     graph = run.read()
     on, pinned = targets.named(graph, run.settings.cli_branch)
-    try:
+    with shown_in(source, path):
         if explain:
             put_explained(run, graph.explain(source, name=name, branch=on, snapshot=pinned))
             return
@@ -79,9 +79,6 @@ def _query(
             analyze=analyze,
             engine=engine.value,
         )
-    except SourceError as error:
-        error.file = error.file or path
-        raise
     put_answer(run, result)
 
 
@@ -110,7 +107,9 @@ def _stored(folder: str, name: str) -> tuple[str, str]:
     for file in files:
         path = os.path.join(folder, file)
         source = read_source(path, "query", "queries: in omnigraph.yaml")
-        if any(query.name == name for query in parse_queries(source, path).queries):
+        with shown_in(source, path):
+            held = parse_queries(source, path).queries
+        if any(query.name == name for query in held):
             found.append((path, source))
     if not found:
         raise NotFound(f"stored query '{name}' not found in {folder}", "Look at its .gq files.")

@@ -38,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
 def _create(
     run: Run, name: NameArgument, at: AtOption = None, actor: ActorOption = None, message: MessageOption = None
 ) -> None:
-    """Give a commit a name: the newest one of the branch, or the one --at names."""
+    """Give a commit a name, the newest one unless --at names another."""
     graph = run.write()
     made = graph.tag_create(name, run.branch(at), actor=run.actor(actor), message=message)
     if run.format == JSON:

@@ -8,7 +8,7 @@ from typing import get_args
 import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest
-from omnigraph.catalog.types import PropertyType, ScalarType
+from omnigraph.catalog.types import PropertyType, ScalarType, arrow_type
 from omnigraph.engine.analytics.call import Asked, Scope
 from omnigraph.engine.read.engines import Engine
 from omnigraph.engine.read.result import QueryResult
@@ -31,6 +31,7 @@ def chosen_engine(engine: str, view: View, scope: Scope, settings: Settings) -> 
 
 
 def valued(table: pa.Table, asked: Asked, view: View, target: Mapping[str, str]) -> QueryResult:
-    types = [PropertyType(ScalarType.STRING), PropertyType(ScalarType.STRING), PropertyType(_VALUES[asked.algorithm])]
+    types = [PropertyType(scalar) for scalar in (ScalarType.STRING, ScalarType.STRING, _VALUES[asked.algorithm])]
+    schema = pa.schema(list(zip(("id", "type", "value"), map(arrow_type, types), strict=True)))
     commit = view.snapshot.graph_commit_id
-    return QueryResult(table, types, query_name=asked.algorithm, target=target, graph_commit_id=commit)
+    return QueryResult(table.cast(schema), types, query_name=asked.algorithm, target=target, graph_commit_id=commit)

@@ -20,7 +20,7 @@ from omnigraph.engine.merge.history import Entries
 from omnigraph.engine.merge.resolve import Resolver
 from omnigraph.engine.merge.rows import MergedTable, totals
 from omnigraph.engine.merge.threeway import Met, three_way_sql
-from omnigraph.engine.merge.validate import validate_merged
+from omnigraph.engine.merge.validate import MergeCheck, validate_merged
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.intake import Progress
@@ -77,11 +77,11 @@ class Combination:
         self.progress("read", 0)
         for key in sorted({*self.base, *self.source, *self.view.entries}):
             base, source, target = self.base.get(key), self.source.get(key), self.view.entries.get(key)
-            if source is None or _same(source, target) or _same(source, base):
+            if source is None or not may_bring(base, source, target):
                 continue
             self._refuse_other_incarnation(key, base, source, target)
             assert target is not None
-            table = self._merged(key, base, source, target)
+            table = self.merged(key, base, source, target)
             made.tables.append(table)
             made.conflicts += table.conflicts
             made.relied_on.add(key)
@@ -94,21 +94,22 @@ class Combination:
         self.resolver.refuse_unused()
         if not made.conflicts:
             self.progress("check", 0)
-            made.conflicts, read = validate_merged(self.view, made.changes, self.scratch)
+            made.conflicts, read = validate_merged(made.changes, self.check)
             made.relied_on |= read
         made.conflicts.sort(key=lambda conflict: conflict.order)
         return made
 
-    def _merged(
-        self, key: str, base: SubTableEntry | None, source: SubTableEntry, target: SubTableEntry
-    ) -> MergedTable:
-        type_ = self._type_of(key)
+    def check(self, changes: ChangeSet, table_key: str) -> MergeCheck:
+        return MergeCheck(self.view, changes, self.scratch, table_key)
+
+    def merged(self, key: str, base: SubTableEntry | None, source: SubTableEntry, target: SubTableEntry) -> MergedTable:
+        type_ = self.type_of(key)
         table = MergedTable(
             self.view.catalog, type_, self.resolver, self.scratch, self.listed_max, explains=self.explains
         )
-        before = self._open(key, type_, base)
-        theirs = row_changes(self.scratch, before, self._open(key, type_, source), type_.arrow_schema)
-        after = before if _same(base, target) else self._open(key, type_, target)
+        before, after = self.open(key, type_, base), self.open(key, type_, source)
+        theirs = row_changes(self.scratch, before, after, type_.arrow_schema)
+        after = before if same_version(base, target) else self.open(key, type_, target)
         ours = row_changes(self.scratch, before, after, type_.arrow_schema)
         try:
             self._meet(table, theirs, ours)
@@ -126,13 +127,13 @@ class Combination:
             for batch in batches:
                 table.take(Met(batch, table.type_))
 
-    def _type_of(self, key: str) -> TableType:
+    def type_of(self, key: str) -> TableType:
         found = self.view.catalog.find_table(key)
         if found is None:
             raise InternalError(f"no type for {key}")
         return found
 
-    def _open(self, key: str, type_: TableType, entry: SubTableEntry | None) -> Table | None:
+    def open(self, key: str, type_: TableType, entry: SubTableEntry | None) -> Table | None:
         if entry is None:
             return None
         table = open_table(TableRef(self.view.root, entry.location, entry.table_branch), entry.table_version, key)
@@ -156,8 +157,14 @@ class Combination:
             )
 
 
-def _same(one: SubTableEntry | None, other: SubTableEntry | None) -> bool:
+def same_version(one: SubTableEntry | None, other: SubTableEntry | None) -> bool:
+    """Whether both show the very same rows by the very same files."""
     return one is not None and other is not None and _place(one) == _place(other)
+
+
+def may_bring(base: SubTableEntry | None, source: SubTableEntry, target: SubTableEntry | None) -> bool:
+    """Whether the source may have rows of this table that the target has not."""
+    return not same_version(source, target) and not same_version(source, base)
 
 
 def _place(entry: SubTableEntry) -> tuple[str, str | None, int]:
@@ -173,7 +180,7 @@ def may_be_shown(branch: str | None, base: SubTableEntry | None, source: SubTabl
     return (
         branch is not None
         and target.table_branch != branch
-        and _same(base, target)
+        and same_version(base, target)
         and source.table_branch == target.table_branch
         and source.table_version > target.table_version
     )

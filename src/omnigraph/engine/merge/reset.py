@@ -13,6 +13,7 @@ from omnigraph.engine.merge.revert import refuse_boundary
 from omnigraph.engine.merge.run import CatalogOf
 from omnigraph.engine.merge.writing import Said, commit_combined
 from omnigraph.engine.view import View
+from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import quiet
@@ -53,7 +54,7 @@ def branch_reset(
         # The content is that of one commit, so every table must still be as it was compared.
         made.relied_on |= set(view.entries)
         said = Said(RESET, notes, {"reset": {"graph_commit_id": to}})
-        receipt = commit_combined(ctx, view, made, said, scratch, tell)
+        receipt = commit_combined(ctx, view, made, said, EmbeddedBench(scratch), tell)
     return UndoResult(
         done.branch,
         to,

@@ -12,6 +12,7 @@ from omnigraph.engine.merge.result import UndoResult
 from omnigraph.engine.merge.run import CatalogOf
 from omnigraph.engine.merge.writing import Said, commit_combined
 from omnigraph.engine.view import View
+from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import quiet
@@ -46,7 +47,7 @@ def commit_revert(
             made = Combination(view, after, before, Resolver(), scratch, tell).run()
         made.raise_conflicts(_HINT)
         said = Said(REVERT, notes, {"revert": {"graph_commit_id": commit.graph_commit_id}})
-        receipt = commit_combined(ctx, view, made, said, scratch, tell)
+        receipt = commit_combined(ctx, view, made, said, EmbeddedBench(scratch), tell)
     return UndoResult(
         branch_label(branch),
         commit.graph_commit_id,

@@ -16,7 +16,7 @@ from omnigraph.catalog.catalog import Catalog
 from omnigraph.commit.branches import remove_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import BRANCH_MERGE
-from omnigraph.engine.merge.combine import Combination, Combined
+from omnigraph.engine.merge.combine import Combined
 from omnigraph.engine.merge.history import History, refuse_schema_apply
 from omnigraph.engine.merge.resolve import (
     Heads,
@@ -27,6 +27,7 @@ from omnigraph.engine.merge.resolve import (
     write_template,
 )
 from omnigraph.engine.merge.result import FAST_FORWARD, MERGED, UP_TO_DATE, MergePreview, MergeResult
+from omnigraph.engine.merge.rooms import OpenRoom, Room, Sides, embedded_room
 from omnigraph.engine.merge.table import Granularity, Strategy
 from omnigraph.engine.merge.writing import Said, commit_combined
 from omnigraph.engine.view import View
@@ -35,7 +36,6 @@ from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import quiet
 from omnigraph.engine.write.retry import told_if_deleted
 from omnigraph.manifest.store import BranchState, branch_label, refuse_internal
-from omnigraph.sets.scratch import Scratch
 
 LISTED_MAX = 1_000
 CatalogOf = Callable[[BranchState], Catalog]
@@ -86,14 +86,15 @@ class _Merge:
             return UP_TO_DATE
         return FAST_FORWARD if self.heads.base == self.heads.target else MERGED
 
-    def combine(self, resolver: Resolver, scratch: Scratch, progress: Progress, explains: bool) -> Combined:
+    def sides(self, actor: str | None = None) -> Sides:
         base = self.history.entries_at(self.heads.base)
+        return Sides(self.ctx, self.view, base, self.theirs.entries, self.call.dry_run, actor)
+
+    def combine(self, room: Room, resolver: Resolver, progress: Progress, explains: bool) -> Combined:
         listed = self.call.limit if self.call.dry_run else 0
         source = View(self.view.root, self.theirs.snapshot(), self.view.catalog, self.theirs.incarnation)
         with told_if_deleted(self.ctx, source), told_if_deleted(self.ctx, self.view):
-            return Combination(
-                self.view, base, self.theirs.entries, resolver, scratch, progress, listed, explains
-            ).run()
+            return room.combination(resolver, progress, listed, explains).run()
 
 
 def branch_merge(
@@ -103,6 +104,7 @@ def branch_merge(
     notes: Annotations,
     current: str | None = None,
     progress: Progress | None = None,
+    open_room: OpenRoom = embedded_room,
 ) -> MergeResult:
     """Merge and commit; raises MergeConflicts with all conflicts if some are left."""
     merge = _opened(ctx, catalog_of, call)
@@ -110,12 +112,12 @@ def branch_merge(
     done = MergeResult(source, target, merge.outcome, actor_id=notes.actor)
     if merge.outcome != UP_TO_DATE:
         resolver = _resolver(call, merge.heads)
-        with Scratch(ctx.settings) as scratch:
+        with open_room(merge.sides(notes.actor)) as room:
             tell = progress or quiet
-            made = merge.combine(resolver, scratch, tell, explains=False)
+            made = merge.combine(room, resolver, tell, explains=False)
             made.raise_conflicts()
             said = Said(BRANCH_MERGE, notes, {"merge": resolver.metadata()}, merge.heads.source)
-            receipt = commit_combined(ctx, merge.view, made, said, scratch, tell)
+            receipt = commit_combined(ctx, merge.view, made, said, room.bench, tell, room.beat)
         done = replace(
             done,
             graph_commit_id=receipt.graph_commit_id,
@@ -126,7 +128,11 @@ def branch_merge(
 
 
 def preview_merge(
-    ctx: CommitContext, catalog_of: CatalogOf, call: MergeCall, progress: Progress | None = None
+    ctx: CommitContext,
+    catalog_of: CatalogOf,
+    call: MergeCall,
+    progress: Progress | None = None,
+    open_room: OpenRoom = embedded_room,
 ) -> MergePreview:
     """What the merge would do. A resolution file that is named and not there is made, for the user to fill in."""
     merge = _opened(ctx, catalog_of, call)
@@ -136,8 +142,8 @@ def preview_merge(
         return told
     template = call.resolve if call.resolve is not None and not is_present(call.resolve) else None
     resolver = _resolver(replace(call, resolve=None) if template else call, merge.heads)
-    with Scratch(ctx.settings) as scratch:
-        made = merge.combine(resolver, scratch, progress or quiet, explains=template is not None)
+    with open_room(merge.sides()) as room:
+        made = merge.combine(room, resolver, progress or quiet, explains=template is not None)
         if template is not None:
             write_template(template, merge.heads, call.granularity, made.disputes)
         return replace(

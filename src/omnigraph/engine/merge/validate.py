@@ -7,7 +7,6 @@ the rows in which it differs from the target's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import pyarrow as pa
 
@@ -32,11 +31,13 @@ _KINDS = {
 }
 
 
-class Noting:
-    """What makes a check note every violation with the id of its row, and go on. `table_key`: where rows are rows of."""
+class MergeCheck(Check):
+    """Notes every violation with the id of its row, and goes on. `table_key`: the table, if all rows are of one."""
 
-    table_key: str
-    conflicts: list[MergeConflict]
+    def __init__(self, view: View, changes: ChangeSet, scratch: Scratch, table_key: str = "") -> None:
+        super().__init__(view, changes, scratch, Findings(0))
+        self.table_key = table_key
+        self.conflicts: list[MergeConflict] = []
 
     def add(self, stage: Stage, rows: pa.RecordBatch | pa.Table, make: Make) -> None:
         columns = {name: json_column(rows.column(name)) for name in rows.schema.names}
@@ -48,16 +49,8 @@ class Noting:
         key = self.table_key or f"edge:{violation.type}"
         self.conflicts.append(MergeConflict(key, row_id, _KINDS[violation.stage].value, violation.message))
 
-
-class MergeCheck(Noting, Check):
-    """A check of one change set, or with `table_key` of one table's change, in this process."""
-
-    def __init__(self, view: View, changes: ChangeSet, scratch: Scratch, table_key: str = "") -> None:
-        super().__init__(view, changes, scratch, Findings(0))
-        self.table_key, self.conflicts = table_key, []
-
     def check_rows(self, change: TableChange) -> None:
-        """What a row says by itself."""
+        """What a row says by itself: `@range`, `@check` and the members of enums."""
         type_ = self.type_of(change)
         if change.rows is not None and has_row_rules(type_):
             for batch in change.rows.batches():
@@ -65,16 +58,21 @@ class MergeCheck(Noting, Check):
                     self.note(violation, row_id)
 
 
-class RowsCheck(Protocol):
-    """What either engine checks with, and where what it found is."""
-
-    conflicts: list[MergeConflict]
-
-    def check_rows(self, change: TableChange) -> None: ...
-
-
-MakeCheck = Callable[[ChangeSet, str], "Check"]
+MakeCheck = Callable[[ChangeSet, str], MergeCheck]
 
 
 def validate_merged(changes: ChangeSet, make: MakeCheck) -> tuple[list[MergeConflict], frozenset[str]]:
     """Every violation of the state after `changes`, and the keys of the tables that were looked at."""
+    conflicts: list[MergeConflict] = []
+    read: set[str] = set()
+    for change in changes.ordered():
+        if change.row_count:
+            alone = make(ChangeSet({change.table_key: change}), change.table_key)
+            alone.check_rows(change)
+            check_unique(alone)
+            conflicts += alone.conflicts
+            read |= alone.stored.read
+    together = make(changes, "")
+    check_endpoints(together)
+    check_cardinality(together)
+    return [*conflicts, *together.conflicts], frozenset(read | together.stored.read)

@@ -16,7 +16,7 @@ from omnigraph.commit.staging import StagingBeat, StagingPin, staging_heartbeat
 from omnigraph.engine.merge.combine import Combined
 from omnigraph.engine.merge.history import refuse_schema_apply
 from omnigraph.engine.view import View
-from omnigraph.engine.write.bench import EmbeddedBench
+from omnigraph.engine.write.bench import Bench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.intake import Progress
@@ -24,7 +24,6 @@ from omnigraph.engine.write.planning import plan_changeset
 from omnigraph.engine.write.retry import told_if_deleted, writable
 from omnigraph.manifest.rows import Pin
 from omnigraph.manifest.store import branch_label
-from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.refs import read_branch
 from omnigraph.storage.tables import has_version
 
@@ -43,22 +42,30 @@ class Said:
 
 
 def commit_combined(
-    ctx: CommitContext, view: View, made: Combined, said: Said, scratch: Scratch, progress: Progress
+    ctx: CommitContext,
+    view: View,
+    made: Combined,
+    said: Said,
+    bench: Bench,
+    progress: Progress,
+    beat: StagingBeat | None = None,
 ) -> Receipt:
-    """Write the changes; without any, one commit that only records that the histories met."""
-    operation_id = new_ulid()
+    """Write the changes; without any, one commit that only records that the histories met.
+
+    `beat` is the sign of life that the merge gives already, if it does; its operation is that of the commit.
+    """
+    operation_id = new_ulid() if beat is None else beat.operation_id
     adopted = _adoptions(ctx, view.branch, made) if said.merged_parent is not None else ()
     shown = {adoption.pin.table_key for adoption in adopted}
     written = ChangeSet({key: change for key, change in made.changes.tables.items() if key not in shown})
     progress("stage", 0)
     with (
-        _sign_of_life(ctx, operation_id, view, made, bool(adopted), said.notes.actor) as beat,
+        _sign_of_life(ctx, operation_id, view, made, bool(adopted), said.notes.actor, beat) as held,
         told_if_deleted(ctx, view),
     ):
         ready = writable(ctx, view, written.tables)
-        if beat is not None:
-            beat.pin([*_pins(ready), *(_pin(adoption.pin) for adoption in adopted)])
-        bench = EmbeddedBench(scratch)
+        if held is not None:
+            held.pin([*_pins(ready), *(_pin(adoption.pin) for adoption in adopted)])
         plan = plan_changeset(ready, written, made.relied_on, said.writer, said.notes, bench, operation_id)
         plan = replace(
             plan,
@@ -103,15 +110,21 @@ def _has_fork(ctx: CommitContext, branch: str | None, location: str) -> bool:
 
 @contextmanager
 def _sign_of_life(
-    ctx: CommitContext, operation_id: str, view: View, made: Combined, adopts: bool, actor: str | None
+    ctx: CommitContext,
+    operation_id: str,
+    view: View,
+    made: Combined,
+    adopts: bool,
+    actor: str | None,
+    beat: StagingBeat | None,
 ) -> Iterator[StagingBeat | None]:
     """Cleanup must neither take the files of a long write nor a version that is about to be shown."""
     rows = sum(change.row_count for change in made.changes.tables.values())
-    if not adopts and rows < _BULK_ROWS:
-        yield None
-        return
-    with staging_heartbeat(ctx, operation_id, view.branch, actor) as beat:
+    if beat is not None or (not adopts and rows < _BULK_ROWS):
         yield beat
+        return
+    with staging_heartbeat(ctx, operation_id, view.branch, actor) as fresh:
+        yield fresh
 
 
 def _pins(view: View) -> list[StagingPin]:

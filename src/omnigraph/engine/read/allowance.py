@@ -18,6 +18,12 @@ class Allowance:
         if timeout_ms and (time.monotonic() - self.started) * 1000 > timeout_ms:
             raise self.limits.too_slow()
 
+    @property
+    def left_ms(self) -> int | None:
+        """How much longer the read may take; None without a limit."""
+        timeout_ms = self.limits.timeout_ms
+        return max(0, int(timeout_ms - (time.monotonic() - self.started) * 1000)) if timeout_ms else None
+
     def reserve(self, nbytes: int) -> None:
         """Told before a part of that size is made."""
         self.check()

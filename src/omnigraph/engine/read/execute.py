@@ -93,6 +93,7 @@ class Executor:
 
     def passing(self, tests: Sequence[Test], rows: Rows) -> Mask:
         def column(value: conditions.Column) -> pa.Array:
+            self.allowance.check()
             match value:
                 case PropertyValue():
                     return rows.variables[value.variable].values(value.name)
@@ -198,7 +199,10 @@ class Executor:
                 if isinstance(edges, HotEdges):
                     enough = self.allowance.limits.memory_bytes // _PAIR_BYTES
                     self.allowance.reserve(edges.image.side(outwards).count(frontier, enough) * _PAIR_BYTES)
-                return edges.follow(frontier, outwards)
+                    return edges.follow(frontier, outwards)
+                hops = edges.follow(frontier, outwards)
+                self.allowance.reserve(len(hops.target) * _PAIR_BYTES)
+                return hops
 
             return bounded
 

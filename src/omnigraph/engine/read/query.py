@@ -6,14 +6,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph.base.clock import now_us
-from omnigraph.base.errors import BadRequest, Unavailable
+from omnigraph.base.errors import BadRequest, LimitExceeded, Unavailable
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.catalog.types import PropertyType
 from omnigraph.embeddings.embedder import Embedder, embedder_of
@@ -80,7 +80,16 @@ class Reader:
         compiled = self.compiled(view.catalog, call)
         begun = perf_counter()
         trace = Trace() if call.analyze else None
-        table = self._table(view, identity, compiled, call, trace)
+        try:
+            table = self._table(view, identity, compiled, call, trace)
+        except (Unavailable, Unreadable) as error:
+            # Files of a version go with it; a table that was opened before does not notice by itself.
+            view.refuse_reclaimed()
+            places = [State.of(self.named(identity), entry).place for entry in view.entries.values()]
+            if getattr(error, "what", "store") != "store" or not self.hot.forget(places):
+                raise
+            # What was in memory may have been read from files that are gone, of a state that still is there.
+            table = self._table(view, identity, compiled, call, trace)
         shown = None
         if trace is not None:
             shown = explained(compiled.plan, _estimates(view), trace.steps, table.num_rows, perf_counter() - begun)
@@ -129,7 +138,7 @@ class Reader:
 
     def embedding(self) -> closing[LateEmbedder]:
         """Texts to vectors for one run."""
-        return closing(LateEmbedder(self._settings))
+        return closing(LateEmbedder(self._settings, Allowance(ReadLimits.of(self._settings))))
 
     def _table(
         self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None
@@ -141,17 +150,13 @@ class Reader:
         tables = Tables(view, self.named(identity), self.hot, settings, compiled.columns)
         executor = Executor(tables, values, allowance, trace)
         exact = call.exact or settings.search_vector_mode == "exact"
-        try:
-            with self.embedding() as embed:
-                output = Output(compiled.plan, executor, Scores(executor, embed, exact))
-                if compiled.plan.only_counts:
-                    found = output.counted(executor.count(compiled.plan.step))
-                else:
-                    found = output.of(executor.rows(compiled.plan.step))
-        except (Unavailable, Unreadable):
-            # Files of a version go with it; a table that was opened before does not notice by itself.
-            tables.refuse_reclaimed()
-            raise
+        with closing(LateEmbedder(settings, allowance)) as embed:
+            output = Output(compiled.plan, executor, Scores(executor, embed, exact))
+            if compiled.plan.only_counts:
+                found = output.counted(executor.count(compiled.plan.step))
+            else:
+                found = output.of(executor.rows(compiled.plan.step))
+        self.hot.trim()
         if limits.result_rows and found.num_rows > limits.result_rows:
             raise limits.too_many_rows()
         return found
@@ -160,14 +165,27 @@ class Reader:
 class LateEmbedder:
     """Reaches for the provider when the first text has to be embedded."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, allowance: Allowance) -> None:
         self._settings = settings
+        self._allowance = allowance
         self._made: Embedder | None = None
 
     def __call__(self, text: str, dimension: int, model: str | None) -> Vector:
         if self._made is None:
-            self._made = embedder_of(self._settings)
-        return self._made.embed_query(text, dimension, model)
+            self._made = embedder_of(self._patient())
+        try:
+            return self._made.embed_query(text, dimension, model)
+        except (Unavailable, LimitExceeded):
+            self._allowance.check()
+            raise
+
+    def _patient(self) -> Settings:
+        """The provider is not waited for longer than the read may take."""
+        left = self._allowance.left_ms
+        given = self._settings.embeddings_deadline_ms
+        if left is None or (given and given <= left):
+            return self._settings
+        return replace(self._settings, embeddings_deadline_ms=max(left, 1))
 
     def close(self) -> None:
         if self._made is not None:

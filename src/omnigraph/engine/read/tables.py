@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from omnigraph.base.errors import Reclaimed
 from omnigraph.catalog.catalog import EdgeType, NodeType, declared_indexes
 from omnigraph.engine.read.hot.adjacency import Hops
 from omnigraph.engine.read.hot.cache import HotTables, State
@@ -17,7 +16,7 @@ from omnigraph.engine.read.local import LocalEdges, LocalNodes
 from omnigraph.engine.read.rows import Bound
 from omnigraph.engine.view import View
 from omnigraph.settings import Settings
-from omnigraph.storage.tables import Table, has_version
+from omnigraph.storage.tables import Table
 
 Nodes = NodeImage | LocalNodes
 
@@ -64,12 +63,6 @@ class Tables:
             state = self._state(table_key)
             found = self._opened[table_key] = self._hot.table(state, lambda: self.view.table(table_key))
         return found
-
-    def refuse_reclaimed(self) -> None:
-        """Say so if a version that this query had open is gone by now."""
-        for table_key, table in self._opened.items():
-            if not has_version(table.ref, table.version):
-                raise Reclaimed(table_key, table.version)
 
     def columns(self, table_key: str) -> frozenset[str]:
         return self._columns.get(table_key, frozenset())

@@ -13,6 +13,7 @@ from lark import Token
 from omnigraph.lang.diagnostics import did_you_mean, parse_error
 from omnigraph.lang.gq import ast
 from omnigraph.lang.gq.rules import refuse_mixed
+from omnigraph.lang.habits import meant_type
 from omnigraph.lang.pg.assemble import VECTOR_DIMENSION_MAX
 from omnigraph.lang.pg.ast import TypeExpr, TypeForm
 from omnigraph.lang.pg.lexer import BASE_TYPES
@@ -46,7 +47,7 @@ def parameter_type(form: TypeForm, word: Token, size: Token | None = None) -> Ty
     if word == "Vector":
         raise parse_error("Vector requires a dimension", at, "Write Vector(N); there are no lists of vectors.")
     if word not in BASE_TYPES:
-        raise parse_error(f"unknown parameter type '{word}'", at, did_you_mean(word, [*BASE_TYPES, "Vector"]))
+        raise parse_error(f"unknown parameter type '{word}'", at, meant_type(word, BASE_TYPES))
     if form is TypeForm.LIST and word == "Blob":
         raise parse_error("Blob is not supported as a list element", at)
     return TypeExpr(form, base=str(word), at=at)

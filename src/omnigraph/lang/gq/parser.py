@@ -20,6 +20,7 @@ from omnigraph.lang.gq.assemble import Assembler
 from omnigraph.lang.gq.ast import Query, QueryFile
 from omnigraph.lang.gq.lexer import KEYWORDS, GqLexer
 from omnigraph.lang.grammars import parsed, parser_of
+from omnigraph.lang.habits import QUERY_HABITS, hinted
 from omnigraph.lang.source import place, position_of, refuse_unreadable
 
 _SAID = {
@@ -42,7 +43,7 @@ def parse_queries(text: str, file: str | None = None) -> QueryFile:
         tree = _parse(text)
     except ParseError as error:
         error.file = file
-        raise
+        raise hinted(error, text, QUERY_HABITS) from None
     return QueryFile(tree.queries, file)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from lark import Token, Transformer
 
 from omnigraph.lang.diagnostics import Position, did_you_mean, parse_error
+from omnigraph.lang.habits import meant_type
 from omnigraph.lang.pg.ast import (
     Annotation,
     Arg,
@@ -163,7 +164,7 @@ def _base(word: Token) -> str:
         return str(word)
     if word == "Vector":
         raise parse_error("Vector requires a dimension", _place(word), "Write Vector(N).")
-    raise parse_error(f"unknown property type '{word}'", _place(word), did_you_mean(word, [*BASE_TYPES, "Vector"]))
+    raise parse_error(f"unknown property type '{word}'", _place(word), meant_type(word, BASE_TYPES))
 
 
 def _body(items: Sequence[PropertyDecl | _At]) -> tuple[tuple[PropertyDecl, ...], tuple[Constraint, ...]]:

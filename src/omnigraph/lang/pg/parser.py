@@ -16,6 +16,7 @@ from lark.exceptions import UnexpectedToken
 from omnigraph.base.errors import ParseError
 from omnigraph.lang.diagnostics import Position, parse_error
 from omnigraph.lang.grammars import parsed, parser_of
+from omnigraph.lang.habits import SCHEMA_HABITS, hinted
 from omnigraph.lang.pg.assemble import Assembler
 from omnigraph.lang.pg.ast import SchemaAst
 from omnigraph.lang.pg.lexer import PgLexer
@@ -37,7 +38,7 @@ def parse_schema(text: str, file: str | None = None) -> SchemaAst:
         declarations = _parse(text)
     except ParseError as error:
         error.file = file
-        raise
+        raise hinted(error, text, SCHEMA_HABITS) from None
     return SchemaAst(declarations.declarations, file)
 
 

@@ -1,4 +1,4 @@
-"""Checks and stages a load on Spark where there are many rows, in this process where there are few."""
+"""Checks and stages a load or a merge on Spark where there are many rows, in this process where there are few."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class SparkBench:
 
     def __init__(self, scratch: Scratch, desk: Desk, settings: Settings, breaks_values: frozenset[str]) -> None:
         self.scratch = scratch
-        self._desk = desk
-        self._questions = Questions(desk, settings)
+        self.desk = desk
+        self.questions = Questions(desk, settings)
         self._breaks_values = breaks_values
         self._upserts: dict[str, Upsert | None] = {}
 
     def check(self, view: View, changes: ChangeSet, findings: Findings, aside: Aside | None = None) -> Check:
-        asked, breaking = self._questions, self._breaks_values
-        return SparkCheck(view, changes, self.scratch, findings, aside, self._desk, asked, breaking)
+        asked, breaking = self.questions, self._breaks_values
+        return SparkCheck(view, changes, self.scratch, findings, aside, self.desk, asked, breaking)
 
     def stage(self, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp) -> StagedWrite:
-        if change.row_count <= STAGE_HERE_ROWS_MAX:
+        if change.row_count + len(change.delete_ids) <= STAGE_HERE_ROWS_MAX:
             return stage_change(table, schema, change, stamp, self.scratch)
-        staged = stage_on_spark(self._questions, self._desk, table, schema, change, stamp)
+        staged = stage_on_spark(self.questions, self.desk, table, schema, change, stamp)
         self._upserts[change.table_key] = staged.upsert
         return staged.write
 
@@ -48,5 +48,5 @@ class SparkBench:
     ) -> StagedWrite | None:
         upsert = self._upserts.get(change.table_key)
         if upsert is not None and before.ref == table.ref:
-            return restage_upsert(self._questions, self._desk, table, upsert, change, stamp)
+            return restage_upsert(self.questions, self.desk, table, upsert, change, stamp)
         return restage_append(table, before, stamp)

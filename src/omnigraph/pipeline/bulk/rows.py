@@ -24,6 +24,11 @@ _DROPPED_FEW = 20_000
 _POSITIONS = pa.schema([("position", pa.int64())])
 
 
+def is_few(rows: int) -> bool:
+    """Whether asking executors about so many rows would only cost time."""
+    return rows <= COMPARE_HERE_ROWS_MAX
+
+
 class StagedRows:
     """Rows in files, without those at the positions dropped since."""
 
@@ -51,7 +56,7 @@ class StagedRows:
         return pa.Table.from_batches(self.batches(columns), schema=schema)
 
     def relation(self, columns: Sequence[str]) -> Relation:
-        if self.num_rows <= COMPARE_HERE_ROWS_MAX:
+        if is_few(self.num_rows):
             return Relation.of(self.table(columns))
         return self.spread(columns)
 

@@ -20,6 +20,7 @@ from omnigraph.pipeline.bulk.spread import SpreadRelation, stored_relation, stor
 from omnigraph.pipeline.worker.pieces import PART
 from omnigraph.pipeline.worker.write import ADDRESSES, Dealt, WriteTask, Written, thin, write_matched, write_rows
 from omnigraph.records.decode import POSITION
+from omnigraph.sets.scratch import Relation
 from omnigraph.storage.fragments import Thinned
 from omnigraph.storage.row_files import RowFile
 from omnigraph.storage.stage import (
@@ -43,14 +44,24 @@ _MATCHED = Rule(
 )
 
 
+_DELETED = Rule(
+    """
+SELECT CAST(s.address // 4294967296 AS BIGINT) AS fragment, s.address
+FROM stored s WHERE EXISTS (SELECT 1 FROM deleted d WHERE d.id = s.id)
+""",
+    {"stored": ["id"], "deleted": ["id"]},
+)
+
+
 @dataclass(frozen=True)
 class Upsert:
-    """Rows written to take the place of stored ones, before those are taken away."""
+    """Rows written to take the place of stored ones, before those are taken away, and others that only go."""
 
     messages: tuple[str, ...]
     replaced: tuple[RowFile, ...]
     updates: int
     inserts: int
+    deletes: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,14 +73,15 @@ class StagedOnSpark:
 def stage_on_spark(
     questions: Questions, desk: Desk, table: Table, schema: pa.Schema, change: TableChange, stamp: Stamp
 ) -> StagedOnSpark:
-    """The change as fragments; it has rows in files and deletes nothing."""
-    rows = change.rows
-    if not isinstance(rows, StagedRows) or len(change.delete_ids):
+    """The change as fragments; its rows, if any, lie in files."""
+    rows = change.rows if change.rows is not None else StagedRows(desk, schema, ())
+    if not isinstance(rows, StagedRows):
         raise InternalError(f"{change.table_key} cannot be staged on Spark")
     task = WriteTask(
         stored_table(table), schema.serialize().to_pybytes(), rows.reading(), desk.folder, change.replaces_all
     )
-    if change.replaces_all or is_insert(change) or table.count_rows() == 0:
+    adds_only = not len(change.delete_ids) and (is_insert(change) or table.count_rows() == 0)
+    if change.replaces_all or adds_only:
         written = desk.answers(_writing_groups(desk, rows.files), partial(write_rows, task=task), _doing(change))
         messages, count = _gathered(written, rows.num_rows, change)
         if change.replaces_all:
@@ -105,14 +117,18 @@ def _stage_upsert(
         task = partial(thin, addresses=dealt, table=stored_table(table))
         groups = desk.grouped(list(range(dealt.deal.buckets)))
         thinned = [one for answer in desk.answers(groups, task, _doing(change)) for one in answer]
-    return stage_update_fragments(table, upsert.messages, thinned, upsert.updates, upsert.inserts, stamp)
+    counts = (upsert.updates, upsert.inserts, upsert.deletes)
+    return stage_update_fragments(table, upsert.messages, thinned, *counts, stamp)
 
 
 def _written_upsert(
     questions: Questions, desk: Desk, table: Table, rows: StagedRows, task: WriteTask, change: TableChange
 ) -> Upsert:
-    fresh = rows.spread(["id", POSITION, PART]).renamed(["id", "position", "part"])
     stored = stored_relation(desk, table, _STORED, ["id", "_rowid", "_rowaddr"], table.count_rows())
+    removed, deletes = _deleted_addresses(questions, stored, change)
+    if not rows.num_rows:
+        return Upsert((), removed, 0, 0, deletes)
+    fresh = rows.spread(["id", POSITION, PART]).renamed(["id", "position", "part"])
     told = questions.ask(_MATCHED, {"input": fresh, "stored": stored})
     answers = StagedRows(desk, answer_schema(told) or _MATCHES, [one.file for one in told if one.file is not None])
     matches = _dealt(questions, answers.spread(_MATCHES.names), "part", min(len(rows.files), desk.cores * 3))
@@ -122,7 +138,18 @@ def _written_upsert(
     messages, count = _gathered(written, rows.num_rows, change)
     updates = sum(one.updates for one in written)
     replaced = tuple(one.replaced for one in written if one.replaced is not None)
-    return Upsert(tuple(messages), replaced, updates, count - updates)
+    return Upsert(tuple(messages), (*replaced, *removed), updates, count - updates, deletes)
+
+
+def _deleted_addresses(
+    questions: Questions, stored: SpreadRelation, change: TableChange
+) -> tuple[tuple[RowFile, ...], int]:
+    """Files with the addresses of the stored rows that the change deletes, and how many there are."""
+    if not len(change.delete_ids):
+        return (), 0
+    deleted = Relation.of(pa.table({"id": change.delete_ids}))
+    told = questions.ask(_DELETED, {"stored": stored, "deleted": deleted})
+    return tuple(one.file for one in told if one.file is not None), sum(one.count for one in told)
 
 
 def _dealt(questions: Questions, relation: SpreadRelation, key: str, buckets: int) -> Dealt:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from omnigraph.base.errors import TypeCheckError
 from omnigraph.catalog.catalog import Catalog, EdgeType, NodeType, TableType
 from omnigraph.catalog.types import PropertyType
-from omnigraph.lang.diagnostics import did_you_mean, type_error
+from omnigraph.lang.diagnostics import known_names, type_error
 from omnigraph.lang.gq import ast
 from omnigraph.plan.check.filters import COMPARATORS
 from omnigraph.plan.check.operands import assigned_operand, compared_operand, is_scalar
@@ -54,7 +54,7 @@ def table_of(statement: ast.Statement, catalog: Catalog) -> TableType:
     if catalog.find_interface(name) is not None:
         hint = "It is an interface; interfaces hold no rows."
     else:
-        hint = did_you_mean(name, [table.name for table in catalog.tables()])
+        hint = known_names(name, [table.name for table in catalog.tables()], "There are")
     raise type_error("T10", f"unknown type '{name}'", statement.type.at, hint)
 
 
@@ -139,7 +139,7 @@ def _unknown(entry: ast.Assignment | ast.Predicate, table: TableType, names: lis
     if entry.name == "id":
         text = f"'id' of {table.name} cannot be assigned"
         return type_error("T11", text, entry.at, "It is derived from the @key, or made by the engine.")
-    hint = did_you_mean(entry.name, names)
+    hint = known_names(entry.name, names, "It has")
     if isinstance(table, EdgeType) and entry.name in _ENDS.values():
         hint = "The ends of an edge are called 'from' and 'to'."
     return type_error("T11", f"{table.kind} type {table.name} has no property '{entry.name}'", entry.at, hint)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from omnigraph.catalog.catalog import NodeType
 from omnigraph.catalog.types import PropertyType
-from omnigraph.lang.diagnostics import did_you_mean, type_error
+from omnigraph.lang.diagnostics import known_names, type_error
 from omnigraph.lang.gq import ast
 from omnigraph.plan.check.filters import comparison
 from omnigraph.plan.check.operands import matched_operand
@@ -99,7 +99,7 @@ def _property_match(entry: ast.Assignment, node: NodeType, scope: Scope) -> Prop
         if known is None:
             names = [*(other.name for other in node.properties), "id"]
             text = f"node type {node.name} has no property '{entry.name}'"
-            raise type_error("T2", text, entry.at, did_you_mean(entry.name, names))
+            raise type_error("T2", text, entry.at, known_names(entry.name, names, "It has"))
         type_ = known.type
     place = f"property '{node.name}.{entry.name}'"
     if isinstance(entry.value, ast.Var) and entry.value.name in scope.params:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from omnigraph.base.errors import TypeCheckError
 from omnigraph.catalog.catalog import Catalog, EdgeType, TableType
 from omnigraph.catalog.types import PropertyType
-from omnigraph.lang.diagnostics import did_you_mean, type_error
+from omnigraph.lang.diagnostics import known_names, type_error
 from omnigraph.lang.gq import ast
 from omnigraph.plan.typed import EntityId, Parameter, PropertyValue, Variable
 from omnigraph.plan.values import STRING
@@ -94,7 +94,7 @@ class Scope:
 
 
 def meant_variable(name: str, known: list[str]) -> str:
-    return did_you_mean(f"${name}", [f"${other}" for other in known])
+    return known_names(f"${name}", [f"${other}" for other in known], "There are")
 
 
 def _unknown_property(owner: TableType, ref: ast.PropertyRef) -> TypeCheckError:
@@ -103,4 +103,4 @@ def _unknown_property(owner: TableType, ref: ast.PropertyRef) -> TypeCheckError:
         return type_error("T6", text, ref.name_at, "Name the endpoints of the traversal and use their id.")
     names = [*(known.name for known in owner.properties), "id"]
     text = f"{owner.kind} type {owner.name} has no property '{ref.name}'"
-    return type_error("T6", text, ref.name_at, did_you_mean(ref.name, names))
+    return type_error("T6", text, ref.name_at, known_names(ref.name, names, "It has"))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from omnigraph.base.errors import TypeCheckError
 from omnigraph.catalog.catalog import Catalog, EdgeType, NodeType
-from omnigraph.lang.diagnostics import did_you_mean, type_error
+from omnigraph.lang.diagnostics import known_names, type_error
 from omnigraph.lang.gq import ast
 from omnigraph.plan.check.scope import ANONYMOUS, Scope
 from omnigraph.plan.typed import Direction, Endpoint, Expansion
@@ -61,7 +61,7 @@ def _unknown_node(binding: ast.Binding, catalog: Catalog) -> TypeCheckError:
     elif any(edge.name == name for edge in catalog.edges):
         hint = f"It is an edge type; write $a {_spoken(name)} $b."
     else:
-        hint = did_you_mean(name, [node.name for node in catalog.nodes])
+        hint = known_names(name, [node.name for node in catalog.nodes], "There are")
     return type_error("T1", f"unknown node type '{name}'", binding.type.at, hint)
 
 
@@ -69,7 +69,7 @@ def _edge(traversal: ast.Traversal, catalog: Catalog) -> EdgeType:
     edge = catalog.find_edge(traversal.edge.name)
     if edge is None:
         name = traversal.edge.name
-        hint = did_you_mean(name, [_spoken(known.name) for known in catalog.edges])
+        hint = known_names(name, [_spoken(known.name) for known in catalog.edges], "There are")
         if not hint and name in {op.value for op in ast.WORD_OPS}:
             hint = f"Between two bare variables '{name}' is an edge; compare a property: $v.property {name} …"
         raise type_error("T4", f"unknown edge '{name}'", traversal.edge.at, hint)

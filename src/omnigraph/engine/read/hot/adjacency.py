@@ -131,9 +131,12 @@ class Adjacency:
 
     def count(self, frontier: Ordinals, enough: int) -> int:
         """How many steps `follow` gives, at most; counted with more care where that may be more than `enough`."""
-        added = len(self.overlay.rows)
-        rough = len(frontier) * (self.base.most + added)
-        return rough if rough <= enough else self.base.count(frontier) + added * len(frontier)
+        rough = len(frontier) * (self.base.most + len(self.overlay.rows))
+        if rough <= enough:
+            return rough
+        added = self.overlay.origins
+        counts = np.searchsorted(added, frontier, side="right") - np.searchsorted(added, frontier)
+        return self.base.count(frontier) + int(counts.sum())
 
     def follow(self, frontier: Ordinals) -> Hops:
         """Every edge from the nodes of the frontier, in the order of the frontier."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from omnigraph.engine.read.hot.dictionary import Dictionary
 from omnigraph.engine.read.hot.edges import EdgeImage
+from omnigraph.engine.read.hot.image import Base
 from omnigraph.engine.read.hot.nodes import NodeImage
 from omnigraph.engine.view import View
 from omnigraph.manifest.snapshot import SubTableEntry
@@ -78,6 +79,9 @@ class _Kept(Generic[Image]):
         for known in [k for k in self.images if k.place == state.place and k.branch == state.branch]:
             del self.images[known]
         self.images[state] = image
+        self.trim()
+
+    def trim(self) -> None:
         while self.images and self.nbytes > self.bytes_max:
             self.images.popitem(last=False)
 
@@ -96,6 +100,7 @@ class HotTables:
         self._dictionaries: WeakValueDictionary[tuple[str, str], Dictionary] = WeakValueDictionary()
         self._spent: dict[tuple[str, str], int] = {}
         self._opened: OrderedDict[State, Table] = OrderedDict()
+        self._trimmed_at = 0
 
     def nodes(self, state: State, open_table: Callable[[], Table], rows: int, *, load: bool) -> NodeImage | None:
         """The nodes of a state; None where they are not in memory and are not to be, or cannot be, loaded."""
@@ -159,6 +164,24 @@ class HotTables:
             after = near.advanced(table, _overlay_max(near.image.base.count, near.image.overlay_rows))
             if after is not None:
                 kept.put(state, after)
+
+    def trim(self) -> None:
+        """Let go of what no longer fits since images grew by columns that were read."""
+        if self._trimmed_at != Base.reads:
+            with self._lock:
+                self._trimmed_at = Base.reads
+                self._nodes.trim()
+                self._edges.trim()
+
+    def forget(self, places: Iterable[tuple[str, str]]) -> bool:
+        """Let go of everything read from these tables; whether there was anything."""
+        gone = set(places)
+        with self._lock:
+            kept: tuple[OrderedDict[State, Any], ...] = (self._nodes.images, self._edges.images, self._opened)
+            known = [(held, state) for held in kept for state in held if state.place in gone]
+            for held, state in known:
+                del held[state]
+        return bool(known)
 
     def has_edges(self, state: State) -> bool:
         """Whether following these edges in memory needs no more than a small advance."""

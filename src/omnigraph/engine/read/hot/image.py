@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ NOTHING: Rows = np.empty(0, np.int64)
 
 class Base:
     """A whole table state; its columns are kept once read."""
+
+    reads: ClassVar[int] = 0
+    """How often any image grew by a column; whoever bounds what is kept looks again when it did."""
 
     def __init__(self, table: Table, columns: Sequence[str]) -> None:
         self.table = table
@@ -46,6 +50,7 @@ class Base:
                 found = self._columns.get(name)
                 if found is None:
                     found = self._columns[name] = one_array(column_of(self.table, [name]).column(name))
+                    Base.reads += 1
         return found
 
     def vectors(self, name: str) -> Vectors:
@@ -56,6 +61,7 @@ class Base:
                 if found is None:
                     found = Vectors.of(one_array(column_of(self.table, [name]).column(name)))
                     self._vectors[name] = found
+                    Base.reads += 1
         return found
 
     def forget(self, name: str) -> None:
@@ -164,6 +170,9 @@ class Image:
     def values(self, name: str, rows: Rows) -> pa.Array:
         """The values of a column at these rows."""
         whole = self.base.column(name)
+        if len(self.added):
+            # Read with the rest: what came later lies in other files, which may be gone when it is asked for.
+            self._added_column(name)
         if not len(self.added) or not len(rows) or int(rows.max()) < self.base.count:
             return taken(whole, rows)
         late = rows >= self.base.count

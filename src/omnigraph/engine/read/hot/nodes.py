@@ -96,8 +96,8 @@ class NodeImage:
         table = self._row_of_number
         known = self.image.base.count if table is None else len(table)
         if len(numbers) and int(numbers.max()) >= known:
-            inside = np.minimum(numbers, known - 1) if known else np.zeros_like(numbers)
-            rows = inside if table is None else table[inside]
+            inside = np.minimum(numbers, max(known - 1, 0))
+            rows = inside if table is None or not known else table[inside]
             rows = np.where(numbers < known, rows, ABSENT)
         else:
             rows = numbers if table is None else table[numbers]
@@ -158,4 +158,4 @@ class NodeImage:
     @property
     def nbytes(self) -> int:
         order = 0 if self._order is None else 3 * self._order.nbytes
-        return self.image.base.nbytes + order + self._moved.nbytes * 2
+        return self.image.base.nbytes + order + self._moved.nbytes * 2 + self.dictionary.nbytes

@@ -1,0 +1,432 @@
+"""One random life of a graph with branches, held against the model after every step.
+
+A seed makes the same life again: `Life(seed, folder, Tally()).run(steps)`. Two handles take turns, so that what one of
+them remembers must not outlive what the other did. A death is an exception that no writer catches, at a failpoint; its
+handle is thrown away, the graph is opened anew, and must be as before the step or as after it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from state_actions import NEW, POINTS, RECOVERY_POINTS, Action, Create, Drop, Expected, Merge, Tag, Untag
+from state_draws import Draws
+from state_model import COLUMNS, ENDS, SCHEMA, Commit, Content, Line, Model, Net, Row, empty, net
+
+import omnigraph as og
+from omnigraph.base import failpoints
+from omnigraph.storage.tables import head_version, open_table
+
+SETTINGS = og.Settings(storage_durability="os", manifest_compact_fragments=9, projections_max_lag=3)
+DEATHS, GOING_ON, TRIES, PROBE_EVERY = 0.1, 0.06, 8, 3
+# Points after which the world must show the step, and points before which nothing of it may ever be seen.
+_SHOWN = ("post_manifest_commit_pre_phase_d", "post_phase_d", "post_manifest", "post_put", "post_delete")
+_UNSEEN = ("pre_phase_a", "files_written", "post_create", "pre_manifest", "pre_put", "pre_delete")
+
+
+class Died(BaseException):
+    """A process that stops here: nothing after it runs, the system frees its locks."""
+
+
+def die() -> None:
+    raise Died
+
+
+@dataclass
+class Tally:
+    """What happened over all lives."""
+
+    steps: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    deaths: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def never_met(self) -> set[str]:
+        return {*RECOVERY_POINTS, *(point for _, point in POINTS)} - self.deaths.keys()
+
+    def __str__(self) -> str:
+        steps = ", ".join(f"{name} {n}" for name, n in self.steps.most_common())
+        outcomes = ", ".join(f"{name} {n}" for name, n in self.outcomes.most_common())
+        deaths = ", ".join(f"{name} {n}" for name, n in sorted(self.deaths.items()))
+        return f"{self.steps.total()} steps ({steps}); {outcomes}; {self.deaths.total()} deaths ({deaths})"
+
+
+class Leftovers(logging.Handler):
+    """The names of deleted branches of which a fork had to stay, as their deletion says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        assert isinstance(record.args, tuple)
+        self.names.add(str(record.args[0]))
+
+
+class Life:
+    def __init__(self, seed: int, folder: Path, tally: Tally) -> None:
+        self.seed, self.folder, self.tally = seed, folder, tally
+        self.chance = random.Random(seed)
+        self.uri = str(folder / f"life-{seed}")
+        self.graphs = [og.Graph.init(self.uri, SCHEMA, settings=SETTINGS), self.opened()]
+        self.model = Model(is_shown=self.is_shown)
+        (genesis,) = self.graphs[0].list_commits()
+        self.model.add(Commit(genesis.graph_commit_id, None, None, empty(), "main", genesis.manifest_version))
+        self.draws = Draws(self.chance, self.model)
+        # Where to die next: each life begins at another place, so that together they come to every one.
+        self.points, self.recovery_points = in_turn(POINTS, seed * 7), in_turn(RECOVERY_POINTS, seed)
+        # The rows of table versions that were read; what a death or a deletion may have touched is read again.
+        self.rows: dict[tuple[str, str | None, int], dict[str, Row]] = {}
+        self.leftovers = Leftovers()
+        probes = (self.probe_diff, self.probe_history, self.probe_past, self.probe_block, self.probe_log)
+        self.probes = in_turn((*probes, self.probe_export), seed)
+        self.turned = "main"
+        self.trace: list[str] = []
+
+    def opened(self, mode: str = "rw") -> og.Graph:
+        return og.Graph.open(self.uri, mode, settings=SETTINGS)
+
+    def run(self, steps: int) -> None:
+        branches = logging.getLogger("omnigraph.branches")
+        branches.addHandler(self.leftovers)
+        try:
+            for number in range(steps):
+                self.step(number)
+                self.check(number)
+        except Exception as error:
+            told = "\n".join(f"  {line}" for line in self.trace[-40:])
+            raise AssertionError(
+                f"seed {self.seed} at step {len(self.trace)}: {type(error).__name__}: {error}\nthe last steps:\n{told}"
+            ) from error
+        finally:
+            branches.removeHandler(self.leftovers)
+            failpoints.disarm_all()
+
+    def step(self, number: int) -> None:
+        what, who = self.chance.random(), self.chance.randrange(2)
+        if what < GOING_ON:
+            self.go_on(number, who)
+            return
+        dies = what < GOING_ON + DEATHS
+        kind, point = next(self.points) if dies else (None, "")
+        action = self.effective(kind) if kind else self.draws.action()
+        self.tally.steps[type(action).__name__] += 1
+        self.trace.append(f"{number} handle {who}: {action}{f' dies at {point}' if point else ''}")
+        if dies:
+            self.die_in(action, who, point)
+        else:
+            self.do(action, who)
+
+    def effective(self, kind: type[Action]) -> Action:
+        """An action that has something to do, if one is found soon."""
+        for _ in range(TRIES):
+            action = self.draws.of_kind(kind)
+            expected = action.expected(self.model)
+            if not expected.errors and (expected.content is None) == issubclass(kind, Create | Drop | Tag | Untag):
+                break
+        return action
+
+    def go_on(self, number: int, who: int) -> None:
+        """What changes nothing that a reader could see."""
+        name = self.chance.choice(("reopen", "reopen", "refresh", "cleanup"))
+        self.tally.steps[name] += 1
+        self.trace.append(f"{number} handle {who}: {name}")
+        match name:
+            case "reopen":
+                self.graphs[who].close()
+                self.graphs[who] = self.opened()
+            case "refresh":
+                self.graphs[who].refresh()
+            case "cleanup":
+                self.clean_up(who)
+
+    def clean_up(self, who: int) -> None:
+        """Leftovers go, and no version that any commit shows."""
+        self.graphs[who].cleanup(keep=1_000_000, confirm=True)
+        self.leftovers.names.clear()
+        self.rows.clear()
+
+    def do(self, action: Action, who: int) -> None:
+        graph, expected = self.graphs[who], action.expected(self.model)
+        try:
+            told = action.run(graph, self.model, self.folder)
+        except og.OmniError as error:
+            if "stale fork" in str(error) and any(f"'{name}'" in str(error) for name in self.leftovers.names):
+                # A deletion of that name was cut short; the refusal says what to do about it.
+                self.tally.outcomes["stale fork"] += 1
+                self.clean_up(who)
+                self.do(action, who)
+                return
+            self.tally.outcomes[type(error).__name__] += 1
+            check_refusal(expected, error)
+            return
+        assert not expected.errors, f"went well, expected {expected.errors}: {expected.refused}"
+        assert {name: told[name] for name in expected.told} == expected.told
+        self.tally.outcomes[str(told.get("outcome", "done"))] += 1
+        self.take_over(action, expected, graph)
+
+    def die_in(self, action: Action, who: int, point: str) -> None:
+        """Arm the point and act; what was not on the way of the action stays armed for nobody."""
+        skip = self.chance.choice((0, 0, 1)) if point.endswith("mid_phase_b") else 0
+        expected = action.expected(self.model)
+        failpoints.arm(point, die, skip)
+        try:
+            self.do(action, who)
+            return
+        except Died:
+            self.tally.deaths[point] += 1
+        finally:
+            failpoints.disarm_all()
+        self.rows.clear()
+        if point == "branch_delete.post_manifest":
+            self.leftovers.names.add(action.branch)
+        self.graphs[who] = self.recovered(point)
+        landed = self.take_over(action, expected, self.graphs[who], died=True)
+        self.trace.append(f"  {'after' if landed else 'before'} the step")
+        window = point.rpartition(".")[2]
+        assert landed or window not in _SHOWN, f"{point} came after the step was published"
+        assert not landed or window not in _UNSEEN, f"{point} came before the step began"
+
+    def recovered(self, point: str) -> og.Graph:
+        """A new handle. Whoever opens the graph first may die of it, too; what readers saw before stays."""
+        reader = self.opened("r")
+        shown = heads(reader)
+        if reader.recoveries().pending:
+            with self.dying_at(next(self.recovery_points)):
+                self.opened()
+        graph = self.opened()
+        if point.endswith(_SHOWN):
+            assert heads(graph) == shown, "what readers saw has changed"
+        return graph
+
+    @contextmanager
+    def dying_at(self, point: str) -> Iterator[None]:
+        failpoints.arm(point, die)
+        try:
+            yield
+        except Died:
+            self.tally.deaths[point] += 1
+            self.trace.append(f"  the next to open it dies at {point}")
+        finally:
+            failpoints.disarm_all()
+
+    def take_over(self, action: Action, expected: Expected, graph: og.Graph, died: bool = False) -> bool:
+        """Let the model follow; whether the step took effect, which only a death leaves open."""
+        match action:
+            case Create():
+                landed = not died or action.branch in graph.branch_list()
+                if landed:
+                    self.model.branches[action.branch] = Line(self.model.branches[action.source].head, action.source)
+            case Drop():
+                landed = not died or action.branch not in graph.branch_list()
+                if landed:
+                    self.rows.clear()
+                    del self.model.branches[action.branch]
+            case Tag():
+                landed = not died or action.name in {tag.name for tag in graph.tag_list()}
+                if landed:
+                    self.model.tags[action.name] = action.spot.commit(self.model)
+            case Untag():
+                landed = not died or action.name not in {tag.name for tag in graph.tag_list()}
+                if landed:
+                    del self.model.tags[action.name]
+            case _:
+                landed = self.take_commits(action.branch, expected, graph, died)
+        if isinstance(action, Merge) and not died and expected.told.get("deleted"):
+            del self.model.branches[action.source]
+        return landed
+
+    def take_commits(self, branch: str, expected: Expected, graph: og.Graph, died: bool) -> bool:
+        known = set(self.model.chain(branch))
+        new = [c for c in reversed(graph.list_commits(branch)) if c.graph_commit_id not in known]
+        if not died:
+            allowed = (0, 1) if expected.perhaps else (0,) if expected.content is None else (1,)
+            assert len(new) in allowed, f"{len(new)} new commits"
+        landed = False
+        before = self.model.content(branch)
+        self.turned = branch
+        for commit in new:
+            head = self.model.branches[branch].head
+            assert commit.parent_commit_id == head
+            content, second = before, None
+            if not commit.is_roll_back:
+                assert not landed, "the step was committed twice"
+                landed, second = True, expected.second
+                assert expected.content is not None
+                content = settled(expected.content, self.read(graph, graph.snapshot_of(commit.graph_commit_id)))
+            assert commit.merged_parent_commit_id == second
+            assert not commit.is_roll_back or died
+            self.model.add(Commit(commit.graph_commit_id, head, second, content, branch, commit.manifest_version))
+        return landed
+
+    def read(self, graph: og.Graph, snapshot: og.Snapshot, again: bool = False) -> Content:
+        """What a snapshot pins; `again`: also what was read before, for pinned versions never change."""
+        content: Content = {}
+        for key, entry in snapshot.tables.items():
+            at = (entry.location, entry.table_branch, entry.table_version)
+            if again or at not in self.rows:
+                table = open_table(graph.context.ref(entry.location, entry.table_branch), entry.table_version, key)
+                rows = table.read(["id", *COLUMNS[key]]).to_pylist()
+                assert len(rows) == entry.row_count
+                self.rows[at] = {row["id"]: tuple(row[n] for n in COLUMNS[key]) for row in rows}
+                assert len(self.rows[at]) == len(rows), "an id occurs twice"
+            content[key] = self.rows[at]
+        return content
+
+    def is_shown(self, branch: str) -> bool:
+        graph = self.graphs[0]
+        others = [graph.snapshot(name) for name in self.model.branches if name != branch]
+        tagged = [graph.snapshot_of(commit) for commit in self.model.tags.values()]
+        return any(e.table_branch == branch for s in (*others, *tagged) for e in s.tables.values())
+
+    def check(self, number: int) -> None:
+        graph = self.graphs[number % 2]
+        model = self.model
+        assert graph.branch_list() == ["main", *sorted(n for n in model.branches if n != "main")]
+        for name in model.branches:
+            snapshot = graph.snapshot(name)
+            assert snapshot.graph_commit_id == model.branches[name].head
+            assert_same(model.content(name), self.read(graph, snapshot))
+            if name == self.turned:
+                self.check_pins(graph, name, snapshot)
+        if number % PROBE_EVERY == 0:
+            next(self.probes)(graph)
+
+    def check_pins(self, graph: og.Graph, name: str, snapshot: og.Snapshot) -> None:
+        """Every table of the branch's own lies at its pin; nothing waits to be settled."""
+        for entry in snapshot.tables.values():
+            if entry.table_branch == (None if name == "main" else name):
+                ref = graph.context.ref(entry.location, entry.table_branch)
+                assert head_version(ref, entry.table_version) == entry.table_version
+        assert not list(Path(self.uri).glob("__recovery/*.json"))
+
+    def any_commit(self) -> str:
+        return self.chance.choice(sorted(self.model.visible()))
+
+    def probe_export(self, graph: og.Graph) -> None:
+        for name in self.model.branches:
+            found = empty()
+            for line in map(json.loads, b"".join(graph.export(branch=name)).splitlines()):
+                key = f"node:{line['type']}" if "type" in line else f"edge:{line['edge']}"
+                cells = {"src": line.get("from"), "dst": line.get("to"), **line["data"]}
+                found[key][line["data"]["id"]] = tuple(cells[c] for c in COLUMNS[key])
+            assert_same(self.model.content(name), found)
+
+    def probe_diff(self, graph: og.Graph) -> None:
+        one, two = self.any_commit(), self.any_commit()
+        wanted = net(self.model.commits[one].content, self.model.commits[two].content)
+        assert [changed(c) for c in graph.diff(one, two).changes] == in_order(wanted)
+
+    def probe_block(self, graph: og.Graph) -> None:
+        commit = self.model.commits[self.any_commit()]
+        if commit.parent is not None:
+            wanted = net(self.model.commits[commit.parent].content, commit.content)
+            found = [changed(c) for c in graph.commit_changes(commit.id_).changes]
+            assert sorted(found, key=place) == in_order(wanted)
+
+    def probe_history(self, graph: og.Graph) -> None:
+        name = self.draws.live()
+        key, id_ = self.draws.stored(self.model.content(name))
+        wanted = self.model.past(name, key, id_)
+        try:
+            found = graph.history(key, id_, branch=name)
+        except og.NotFound:
+            found = []
+        assert [(p.cause.graph_commit_id, p.op) for p in found if p.cause] == [(c, n.op) for c, n in wanted]
+        assert [(image_row(key, p.before), image_row(key, p.after)) for p in found] == [
+            (n.before, n.after) for _, n in wanted
+        ]
+
+    def probe_past(self, graph: og.Graph) -> None:
+        commit = self.any_commit()
+        assert_same(self.model.commits[commit].content, self.read(graph, graph.snapshot_of(commit), again=True))
+
+    def probe_log(self, graph: og.Graph) -> None:
+        for name in self.model.branches:
+            commits = graph.list_commits(name)
+            chain = [self.model.commits[c] for c in self.model.chain(name)]
+            told = [(c.graph_commit_id, c.parent_commit_id, c.merged_parent_commit_id) for c in commits]
+            assert told == [(c.id_, c.parent, c.merged) for c in chain]
+            assert all(newer.created_at > older.created_at for newer, older in itertools.pairwise(commits))
+        assert {tag.name: tag.graph_commit_id for tag in graph.tag_list()} == self.model.tags
+        for tag, commit in self.model.tags.items():
+            assert_same(self.model.commits[commit].content, self.read(graph, graph.snapshot_of(tag), again=True))
+
+
+def in_turn(values: Sequence[Any], start: int) -> Iterator[Any]:
+    """All of them over and over, from some place on."""
+    begin = start % len(values)
+    return itertools.cycle((*values[begin:], *values[:begin]))
+
+
+def heads(graph: og.Graph) -> dict[str, str | None]:
+    return {name: graph.head_commit_id_for_branch(name) for name in graph.branch_list()}
+
+
+def check_refusal(expected: Expected, error: og.OmniError) -> None:
+    assert type(error) in expected.errors, f"expected {expected.errors}, got {type(error).__name__}: {error}"
+    if expected.refused is None:
+        return
+    assert isinstance(error, og.MergeConflicts)
+    told = {
+        (c["table_key"], c["row_id"], c["kind"], tuple(sorted(c.get("properties", ())))) for c in error.merge_conflicts
+    }
+    if expected.refused.disputes:
+        assert told == expected.refused.disputes
+        return
+    # Of rows that clash only those the merge brings are named.
+    broken = expected.refused.broken
+    plain = {(key, id_, kind) for key, id_, kind, _ in told}
+    assert plain <= broken
+    assert {b for b in broken if b[2] != "unique_violation"} == {b for b in plain if b[2] != "unique_violation"}
+    assert {b[0] for b in broken if b[2] == "unique_violation"} == {b[0] for b in plain if b[2] == "unique_violation"}
+
+
+def settled(expected: Content, found: Content) -> Content:
+    """What was expected, with the ids the graph gave to new edges."""
+    result = {}
+    for key, rows in expected.items():
+        new = [row for id_, row in rows.items() if id_.startswith(NEW)]
+        kept = {id_: row for id_, row in rows.items() if not id_.startswith(NEW)}
+        fresh = {id_: row for id_, row in found[key].items() if id_ not in kept} if new else {}
+        assert sorted(map(repr, new)) == sorted(map(repr, fresh.values()))
+        result[key] = {**kept, **fresh}
+    assert_same(result, found)
+    return result
+
+
+def assert_same(expected: Content, found: Content) -> None:
+    unlike = [f"{n.table_key} {n.id_}: expected {n.before}, found {n.after}" for n in net(expected, found)]
+    assert not unlike, "; ".join(unlike)
+
+
+Told = tuple[str, str, str, Row | None, Row | None]
+
+
+def changed(change: Any) -> Told:
+    key = change.table_key
+    return key, change.id, change.op, image_row(key, change.before), image_row(key, change.after)
+
+
+def image_row(key: str, image: Any) -> Row | None:
+    if image is None:
+        return None
+    ends = image.endpoints if key in ENDS else ()
+    return (*ends, *(image.properties.get(c) for c in COLUMNS[key] if c not in ("src", "dst")))
+
+
+def place(told: Told) -> tuple[str, bytes]:
+    return told[0], told[1].encode()
+
+
+def in_order(changes: list[Net]) -> list[Told]:
+    return sorted(((n.table_key, n.id_, n.op, n.before, n.after) for n in changes), key=place)

@@ -1,0 +1,76 @@
+"""What is kept in memory stays within its budget and outlives the files it was read from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+
+NAMES = "query names() { match { $p: Person } return { $p.name } order { $p.name } }"
+COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
+SCHEMA = "node Person { name: String @key  a: I32?  b: I32? }"
+
+
+def people(*names: str) -> dict[str, pa.Table]:
+    numbers = pa.array(range(len(names)), pa.int32())
+    return {"Person": pa.table({"name": list(names), "a": numbers, "b": numbers})}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> og.Graph:
+    made = og.Graph.init(str(tmp_path / "graph"), SCHEMA, settings=og.Settings(storage_durability="os"))
+    made.load_frames(people(*(f"p{n:03d}" for n in range(100))), mode="append")
+    return made
+
+
+def test_a_version_that_is_in_memory_and_was_taken_by_cleanup_is_reclaimed(graph: og.Graph) -> None:
+    old = graph.head_commit_id_for_branch() or ""
+    reader = og.Graph.open(graph.uri, "r")
+    assert reader.query(COUNT, snapshot=old).rows == [{"n": 100}]
+    graph.load_frames(people("bo"), mode="overwrite")
+    graph.cleanup(keep=1, confirm=True)
+
+    with pytest.raises(og.Reclaimed, match="of node:Person was reclaimed"):
+        reader.query(NAMES, snapshot=old)
+    assert reader.query(NAMES).rows == [{"p.name": "bo"}]
+
+
+def test_a_reader_of_the_head_outlives_the_files_its_memory_was_read_from(graph: og.Graph) -> None:
+    reader = og.Graph.open(graph.uri, "r")
+    sums = "query q() {{ match {{ $p: Person }} return {{ sum($p.{}) as s }} }}"
+    reader.query(sums.format("a"))
+    graph.mutate("query m() { update Person set { a: 1 } where b < 99 }")
+    assert reader.query(sums.format("a")).rows == [{"s": 198.0}]
+    graph.write({"node:Person": og.Compact()})
+    graph.cleanup(keep=1, confirm=True)
+
+    assert reader.query(sums.format("b")).rows == [{"s": 4950.0}]
+
+
+def test_columns_read_late_count_against_the_budget_of_what_is_kept(tmp_path: Path) -> None:
+    columns = [f"c{n}" for n in range(6)]
+    schema = f"node Person {{ name: String @key {' '.join(f'{c}: String?' for c in columns)} }}"
+    graph = og.Graph.init(str(tmp_path / "graph"), schema)
+    texts = {column: ["x" * 200] * 2_000 for column in columns}
+    graph.load_frames({"Person": pa.table({"name": [f"p{n}" for n in range(2_000)], **texts})}, mode="append")
+    reader = og.Graph.open(graph.uri, "r", settings=og.Settings(cache_hot_bytes=500_000))
+    for column in columns:
+        reader.query(f"query q() {{ match {{ $p: Person }} return {{ $p.{column} }} }}")
+        assert reader.reader.hot.sizes()["columns"] <= 500_000
+
+
+def test_a_commit_of_some_edges_makes_no_query_too_large(tmp_path: Path) -> None:
+    schema = "node Person { name: String @key }\nedge Next: Person -> Person"
+    graph = og.Graph.init(str(tmp_path / "graph"), schema, settings=og.Settings(storage_durability="os"))
+    names = [f"p{n:05d}" for n in range(20_000)]
+    ring = pa.table({"from": names, "to": [*names[1:], names[0]]})
+    graph.load_frames({"Person": pa.table({"name": names}), "Next": ring}, mode="append", index=False)
+    reader = og.Graph.open(graph.uri, "r", settings=og.Settings(limits_query_memory_bytes=64 << 20))
+    farthest = "query q() { match { $p: Person $p next $q } return { max($q.name) as m, count($p) as n } }"
+    assert reader.query(farthest).rows == [{"m": "p19999", "n": 20_000}]
+    graph.load_frames({"Next": pa.table({"from": names[:500], "to": names[2:502]})}, mode="append", index=False)
+
+    assert reader.query(farthest).rows == [{"m": "p19999", "n": 20_500}]
