@@ -26,7 +26,7 @@ import omnigraph as og
 from omnigraph.base import failpoints
 from omnigraph.storage.tables import head_version, open_table
 
-SETTINGS = og.Settings(storage_durability="os", manifest_compact_fragments=9, projections_max_lag=3)
+SETTINGS = og.Settings(storage_durability="os", manifest_compact_fragments=12, projections_max_lag=6)
 DEATHS, GOING_ON, TRIES, PROBE_EVERY = 0.1, 0.06, 8, 3
 # Points after which the world must show the step, and points before which nothing of it may ever be seen.
 _SHOWN = ("post_manifest_commit_pre_phase_d", "post_phase_d", "post_manifest", "post_put", "post_delete")
