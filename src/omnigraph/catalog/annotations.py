@@ -23,6 +23,7 @@ _RESERVED: dict[Kind, tuple[str, ...]] = {
     "edge": (*_ROW_NAMES, "id", "src", "dst", "from", "to"),
 }
 _ONCE = ("key", "unique", "index", "embed", "default", "rename_from", "description", "instruction")
+_MEANT = (*_ONCE, "range", "check", "card")
 STRUCTURAL = ("key", "unique", "index", "embed")
 
 
@@ -176,3 +177,13 @@ def _embed(annotation: ast.Annotation | None) -> Embed | None:
 def _opaque(annotations: tuple[ast.Annotation, ...]) -> tuple[Annotation, ...]:
     foreign = (a for a in annotations if a.name not in _ONCE)
     return tuple(sorted(Annotation(a.name, print_arguments(a)) for a in foreign))
+
+
+def look_alikes(schema: SchemaAst) -> list[tuple[Annotation, str]]:
+    """Annotations that mean nothing here, with the one each looks like; they are kept, so only a person can tell."""
+    written: list[Annotation] = []
+    for declared in schema.declarations:
+        written += () if isinstance(declared, InterfaceDecl) else declared.annotations
+        written += [annotation for property_ in declared.properties for annotation in property_.annotations]
+    meant = [(annotation, nearest_name(annotation.name, _MEANT)) for annotation in written]
+    return [(annotation, like) for annotation, like in meant if like is not None and annotation.name not in _MEANT]

@@ -19,6 +19,9 @@ class Engine(StrEnum):
     spark = "spark"
 
 
+ReadEngineOption = Annotated[
+    Engine, typer.Option("--engine", help="One process, or Spark; auto takes Spark for what memory does not hold.")
+]
 MasterOption = Annotated[
     str | None, typer.Option("--master", metavar="URL", help="Spark: local[N], spark://…, sc://….")
 ]

@@ -12,7 +12,7 @@ from omnigraph.cli.command import BranchOption, Run, command, help_if_no_command
 from omnigraph.cli.commands.export import save
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import ALL_FORMATS
-from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
+from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, ReadEngineOption, take_spark_options
 from omnigraph.cli.targets import AsOfOption, AtOption, SnapshotOption, TargetOptions
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ def _run(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Write .parquet, .csv, .jsonl or .arrow, not to stdout.")
     ] = None,
-    engine: Annotated[
-        Engine, typer.Option("--engine", help="One process, or Spark; auto takes Spark for what memory does not hold.")
-    ] = Engine.auto,
+    engine: ReadEngineOption = Engine.auto,
     master: MasterOption = None,
     spark_conf: ConfOption = None,
 ) -> None:

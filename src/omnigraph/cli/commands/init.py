@@ -33,9 +33,14 @@ def _init(
     source = read_source(schema, "schema", "--schema")
     run.announce(place)
     from omnigraph.api import Graph
+    from omnigraph.catalog.annotations import look_alikes
+    from omnigraph.lang.pg import parse_schema
 
     with shown_in(source, schema):
         graph = Graph.init(place, source, force=force, settings=run.settings)
+    for annotation, like in look_alikes(parse_schema(source)):
+        at = f"{schema}:{annotation.at.line}:{annotation.at.column}"
+        run.note(f"note: {at}: @{annotation.name} is kept and does nothing; did you mean @{like}?")
     if run.format == JSON:
         tables = [table.table_key for table in graph.catalog.tables()]
         put_json({"uri": place, "graph_commit_id": graph.head_commit_id_for_branch(), "tables": tables})

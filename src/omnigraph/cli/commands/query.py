@@ -21,7 +21,7 @@ from omnigraph.cli.commands.mutate import (
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import ALL_FORMATS
 from omnigraph.cli.sources import read_source, shown_in
-from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
+from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, ReadEngineOption, take_spark_options
 from omnigraph.cli.targets import AsOfOption, AtOption, SnapshotOption, TargetOptions
 
 _EXAMPLES = (
@@ -50,9 +50,7 @@ def _query(
     analyze: AnalyzeOption = False,
     exact: Annotated[bool, typer.Option("--exact", help="Compare every vector; use no vector index.")] = False,
     timeout: TimeoutOption = None,
-    engine: Annotated[
-        Engine, typer.Option("--engine", help="One process, or Spark; auto takes Spark for what memory does not hold.")
-    ] = Engine.auto,
+    engine: ReadEngineOption = Engine.auto,
     master: MasterOption = None,
     spark_conf: ConfOption = None,
 ) -> None:
