@@ -164,6 +164,9 @@ class Settings:
     embeddings_retry_backoff_ms: int = _setting(
         "embeddings.retry_backoff_ms", "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS", 200, _count
     )
+    embeddings_requests_per_minute: int = _setting(
+        "embeddings.requests_per_minute", "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE", 0, _count
+    )
     cli_graph: str | None = _setting("cli.graph", "OMNIGRAPH_STORE", None, _text)
     cli_branch: str = _setting("cli.branch", None, "main", _text)
     cli_actor: str | None = _setting("cli.actor", "OMNIGRAPH_ACTOR", None, _text)

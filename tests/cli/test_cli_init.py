@@ -110,6 +110,13 @@ def test_init_onto_a_file_is_refused(cli):
     assert "is a file, not a directory" in done.err
 
 
+def test_an_annotation_that_looks_like_another_is_remarked(cli, tmp_path):
+    (tmp_path / "near.pg").write_text('node P {\n  a: String @key\n  b: String @indexed @owner("ana") @index\n}\n')
+    remarks = [line for line in cli("init", "near", "--schema", "near.pg").err.splitlines() if line.startswith("note")]
+    assert remarks == ["note: near.pg:3:13: @indexed is kept and does nothing; did you mean @index?"]
+    assert cli("init", "near2", "--schema", "near.pg", "-q").err == ""
+
+
 def test_a_place_that_cannot_be_written_is_unavailable(cli):
     done = cli("init", "/proc/nowhere/library", "--schema", "schema.pg")
     assert done.code == 6

@@ -1,4 +1,4 @@
-"""The pages on queries and on schemas are followed: what they show is what is printed, and what they write is accepted."""
+"""The pages on queries and on schemas are followed: they show what is printed, and what they write is accepted."""
 
 from __future__ import annotations
 

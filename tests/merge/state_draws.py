@@ -123,7 +123,8 @@ class Draws:
 
     def stored(self, content: Content) -> tuple[str, str]:
         """A row that is there, or mostly."""
-        rows = [(key, id_) for key in COLUMNS for id_ in sorted(content[key])]
+        # By their values, for the graph gives edges other ids in each run.
+        rows = [(key, id_) for key in COLUMNS for id_, _ in sorted(content[key].items(), key=_values_first)]
         return self.one_of(rows) if rows and self.chance.random() < 0.95 else (P, self.one_of(PEOPLE))
 
     def update(self, content: Content) -> Update:
@@ -188,3 +189,7 @@ class Draws:
 
     def tag(self) -> Tag:
         return Tag(self.one_of(TAGS), self.spot(self.live()))
+
+
+def _values_first(entry: tuple[str, Row]) -> tuple[str, str]:
+    return repr(entry[1]), entry[0]

@@ -27,7 +27,7 @@ from omnigraph.base import failpoints
 from omnigraph.storage.tables import head_version, open_table
 
 SETTINGS = og.Settings(storage_durability="os", manifest_compact_fragments=12, projections_max_lag=6)
-DEATHS, GOING_ON, TRIES, PROBE_EVERY = 0.1, 0.06, 8, 3
+DEATH_EVERY, PROBE_EVERY, GOING_ON, TRIES = 12, 3, 0.06, 8
 # Points after which the world must show the step, and points before which nothing of it may ever be seen.
 _SHOWN = ("post_manifest_commit_pre_phase_d", "post_phase_d", "post_manifest", "post_put", "post_delete")
 _UNSEEN = ("pre_phase_a", "files_written", "post_create", "pre_manifest", "pre_put", "pre_delete")
@@ -83,7 +83,7 @@ class Life:
         self.model.add(Commit(genesis.graph_commit_id, None, None, empty(), "main", genesis.manifest_version))
         self.draws = Draws(self.chance, self.model)
         # Where to die next: each life begins at another place, so that together they come to every one.
-        self.points, self.recovery_points = in_turn(POINTS, seed * 7), in_turn(RECOVERY_POINTS, seed)
+        self.points, self.recovery_points = in_turn(POINTS, seed * 8), in_turn(RECOVERY_POINTS, seed * 4)
         # The rows of table versions that were read; what a death or a deletion may have touched is read again.
         self.rows: dict[tuple[str, str | None, int], dict[str, Row]] = {}
         self.leftovers = Leftovers()
@@ -112,11 +112,11 @@ class Life:
             failpoints.disarm_all()
 
     def step(self, number: int) -> None:
-        what, who = self.chance.random(), self.chance.randrange(2)
-        if what < GOING_ON:
+        who = self.chance.randrange(2)
+        if self.chance.random() < GOING_ON:
             self.go_on(number, who)
             return
-        dies = what < GOING_ON + DEATHS
+        dies = number % DEATH_EVERY == DEATH_EVERY - 1
         kind, point = next(self.points) if dies else (None, "")
         action = self.effective(kind) if kind else self.draws.action()
         self.tally.steps[type(action).__name__] += 1
@@ -176,8 +176,11 @@ class Life:
 
     def die_in(self, action: Action, who: int, point: str) -> None:
         """Arm the point and act; what was not on the way of the action stays armed for nobody."""
-        skip = self.chance.choice((0, 0, 1)) if point.endswith("mid_phase_b") else 0
         expected = action.expected(self.model)
+        skip = 0
+        if point.endswith("mid_phase_b") and expected.content is not None:
+            moved = {n.table_key for n in net(self.model.content(action.branch), expected.content)}
+            skip = self.chance.randrange(max(1, len(moved)))
         failpoints.arm(point, die, skip)
         try:
             self.do(action, who)
@@ -201,7 +204,9 @@ class Life:
         reader = self.opened("r")
         shown = heads(reader)
         if reader.recoveries().pending:
-            with self.dying_at(next(self.recovery_points)):
+            # Only a write that died in the middle has tables to restore.
+            middle = point.endswith("mid_phase_b")
+            with self.dying_at("recovery.mid_phase_b" if middle else next(self.recovery_points)):
                 self.opened()
         graph = self.opened()
         if point.endswith(_SHOWN):

@@ -71,7 +71,7 @@ def node_of(name: str, value: str) -> dict[str, Any]:
         cc=value,
         u32=2**32 - n,
         u64=2**64 - n,
-        f=float("nan") if value == "y" else zero,
+        f=-1e300 if value == "y" else zero,
         day=date(9999, 12, n),
         at=datetime(2020, 1, n),
         tags=[] if value == "x" else [value, ""],
@@ -114,12 +114,17 @@ def celled(graph: og.Graph) -> None:
     put(graph, None, "node:Person", [person(f"p{n}", a=n + n % 2, b="c") for n in range(10)])
 
 
-@pytest.fixture(autouse=True)
-def spread(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is few: rules are asked of executors, and every table is staged by them."""
+@pytest.fixture
+def staged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is few: every table is staged by executors."""
     monkeypatch.setattr(bench, "STAGE_HERE_ROWS_MAX", 0)
-    monkeypatch.setattr(rows, "COMPARE_HERE_ROWS_MAX", -1)
     monkeypatch.setattr(write, "ROWS_PER_TASK_MIN", 5)
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is few: every rule is asked of executors."""
+    monkeypatch.setattr(rows, "COMPARE_HERE_ROWS_MAX", -1)
 
 
 class Pair:
@@ -159,7 +164,7 @@ class Pair:
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Pair:
+def pair(tmp_path: Path, spark: SparkSession) -> Pair:
     return Pair(tmp_path, celled)
 
 
@@ -172,7 +177,7 @@ def test_all_conflicts_are_told_alike_and_nothing_is_written(pair: Pair) -> None
     assert pair.staging() == []
 
 
-def test_a_strategy_and_properties_merge_alike(pair: Pair) -> None:
+def test_a_strategy_and_properties_merge_alike(pair: Pair, staged: None) -> None:
     told, metadata, _ = pair.both(strategy="theirs", granularity="property")
     assert told["outcome"] == "merged"
     assert {t["table_key"] for t in told["tables"]} == set(MAKE)
@@ -210,7 +215,7 @@ def violating(graph: og.Graph) -> None:
     put(graph, None, "node:Person", [person(f"r{n}", mail=f"new{n}") for n in range(3)], ("p35", "p36"))
 
 
-def test_every_violation_is_a_conflict_in_the_same_words(tmp_path: Path) -> None:
+def test_every_violation_is_a_conflict_in_the_same_words(tmp_path: Path, spark: SparkSession, spread: None) -> None:
     _, told = Pair(tmp_path, violating).both()
     kinds = {"orphan_edge", "unique_violation", "cardinality_violation", "value_constraint_violation"}
     assert {c["kind"] for c in told} == kinds
@@ -237,7 +242,7 @@ def only_once(batches: Iterator[pa.RecordBatch], task: Any, seen: str) -> Iterat
 
 
 def test_inserts_updates_and_deletes_survive_lost_tasks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession, staged: None
 ) -> None:
     seen = tmp_path / "seen"
     seen.mkdir()

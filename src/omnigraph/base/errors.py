@@ -53,7 +53,7 @@ class OmniError(Exception):
         return {k: v for k, v in named.items() if k not in ("text", "hint", "excerpt")}
 
     @property
-    def __notes__(self) -> list[str]:
+    def __notes__(self) -> list[str]:  # type: ignore[override]
         """What Python prints below a traceback: the hint, then what was added."""
         return [*([f"hint: {self.hint}"] if self.hint else []), *self.__dict__.get("_added_notes", ())]
 

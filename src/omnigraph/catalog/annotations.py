@@ -12,7 +12,7 @@ from typing import assert_never
 from omnigraph.catalog.catalog import Annotation, Constraint, Embed, Index, Key, Kind, Property, Unique
 from omnigraph.catalog.types import PropertyType, ScalarType
 from omnigraph.catalog.values import default_value
-from omnigraph.lang.diagnostics import parse_error
+from omnigraph.lang.diagnostics import nearest_name, parse_error
 from omnigraph.lang.pg import ast
 from omnigraph.lang.pg.printer import print_arguments
 
@@ -179,11 +179,11 @@ def _opaque(annotations: tuple[ast.Annotation, ...]) -> tuple[Annotation, ...]:
     return tuple(sorted(Annotation(a.name, print_arguments(a)) for a in foreign))
 
 
-def look_alikes(schema: SchemaAst) -> list[tuple[Annotation, str]]:
+def look_alikes(schema: ast.SchemaAst) -> list[tuple[ast.Annotation, str]]:
     """Annotations that mean nothing here, with the one each looks like; they are kept, so only a person can tell."""
-    written: list[Annotation] = []
+    written: list[ast.Annotation] = []
     for declared in schema.declarations:
-        written += () if isinstance(declared, InterfaceDecl) else declared.annotations
+        written += () if isinstance(declared, ast.InterfaceDecl) else declared.annotations
         written += [annotation for property_ in declared.properties for annotation in property_.annotations]
     meant = [(annotation, nearest_name(annotation.name, _MEANT)) for annotation in written]
     return [(annotation, like) for annotation, like in meant if like is not None and annotation.name not in _MEANT]

@@ -34,6 +34,7 @@ from omnigraph.cli.commands import (
 _EXAMPLES = (
     "omnigraph init ./library --schema schema.pg",
     "omnigraph snapshot ./library",
+    "omnigraph query -s ./library -e 'query all() { match { $p: Person } return { $p.name } }'",
     "omnigraph commit list --store ./library",
 )
 

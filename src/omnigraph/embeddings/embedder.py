@@ -7,16 +7,64 @@ and the model, and never the key.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import orjson
 
 from omnigraph.base.errors import BadRequest
-from omnigraph.embeddings.providers import BATCH_TEXTS, MOCK, Active, BadAnswer, Purpose, active_of, key_of, wire_of
-from omnigraph.embeddings.transport import Patience, Transport
+from omnigraph.embeddings.providers import (
+    BATCH_TEXTS,
+    MOCK,
+    Active,
+    BadAnswer,
+    Key,
+    Purpose,
+    active_of,
+    key_of,
+    wire_of,
+)
+from omnigraph.embeddings.transport import Pace, Patience, Transport
 from omnigraph.embeddings.vectors import Vector, mock_vector, unit_vector
 from omnigraph.settings import Settings
+
+
+class Embeds(Protocol):
+    """Who makes the vectors of a file. It is for one run."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def base_url(self) -> str: ...
+
+    @property
+    def model(self) -> str: ...
+
+    @property
+    def texts_at_once(self) -> int:
+        """How many texts are well given at once."""
+        ...
+
+    def document_batches(self, texts: Sequence[str], dimension: int) -> Iterator[list[Vector]]:
+        """The vectors in the order of the texts, as far as they could be made; then the error."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Errand:
+    """All that others need to embed as an embedder does: one key, or none for the mock, and no other setting."""
+
+    active: Active
+    key: Key | None
+    patience: Patience
+    pace: Pace = Pace()
+
+    def client(self) -> Client:
+        return _MockClient() if self.key is None else _HttpClient(self, self.key)
 
 
 class Embedder:
@@ -25,7 +73,7 @@ class Embedder:
     def __init__(self, settings: Settings, model: str | None = None) -> None:
         self._settings = settings
         self._active = active_of(settings, model)
-        self._client: _Client | None = None
+        self._client: Client | None = None
         self._queries: dict[tuple[str, int], Vector] = {}
 
     @property
@@ -60,10 +108,21 @@ class Embedder:
 
     def embed_documents(self, texts: Sequence[str], dimension: int) -> list[Vector]:
         """The vectors of texts to be stored, in their order."""
-        found: list[Vector] = []
+        return [vector for batch in self.document_batches(texts, dimension) for vector in batch]
+
+    @property
+    def texts_at_once(self) -> int:
+        return BATCH_TEXTS
+
+    def document_batches(self, texts: Sequence[str], dimension: int) -> Iterator[list[Vector]]:
+        """The same, request by request."""
         for start in range(0, len(texts), BATCH_TEXTS):
-            found += self._embed(texts[start : start + BATCH_TEXTS], dimension, Purpose.DOCUMENT)
-        return found
+            yield self._embed(texts[start : start + BATCH_TEXTS], dimension, Purpose.DOCUMENT)
+
+    def errand(self) -> Errand:
+        """What this embedder does, for others to do; looks for the key."""
+        key = None if self._active.provider == MOCK else key_of(self._settings, self._active)
+        return Errand(self._active, key, Patience.of(self._settings), Pace.of(self._settings))
 
     def close(self) -> None:
         if self._client is not None:
@@ -71,17 +130,21 @@ class Embedder:
             self._client = None
 
     def _embed(self, texts: Sequence[str], dimension: int, purpose: Purpose) -> list[Vector]:
-        if dimension < 1:
-            raise BadRequest(f"a vector cannot have {dimension} dimensions")
-        for text in texts:
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                raise BadRequest("a text that is not valid Unicode cannot be embedded") from None
+        refuse_unfit(texts, dimension)
         if self._client is None:
-            mocked = self._active.provider == MOCK
-            self._client = _MockClient() if mocked else _HttpClient(self._settings, self._active)
+            self._client = self.errand().client()
         return self._client.embed(texts, dimension, purpose)
+
+
+def refuse_unfit(texts: Sequence[str], dimension: int) -> None:
+    """Raise for what no provider could embed."""
+    if dimension < 1:
+        raise BadRequest(f"a vector cannot have {dimension} dimensions")
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise BadRequest("a text that is not valid Unicode cannot be embedded") from None
 
 
 def embedder_of(settings: Settings) -> Embedder:
@@ -89,7 +152,9 @@ def embedder_of(settings: Settings) -> Embedder:
     return Embedder(settings)
 
 
-class _Client(Protocol):
+class Client(Protocol):
+    """Asks for vectors, as often as it takes; for one thread."""
+
     def embed(self, texts: Sequence[str], dimension: int, purpose: Purpose) -> list[Vector]: ...
 
     def close(self) -> None: ...
@@ -104,11 +169,11 @@ class _MockClient:
 
 
 class _HttpClient:
-    def __init__(self, settings: Settings, active: Active) -> None:
-        key = key_of(settings, active)
-        self._active = active
-        self._wire = wire_of(active)
-        self._transport = Transport(active, key, self._wire.headers(key.secret), Patience.of(settings))
+    def __init__(self, errand: Errand, key: Key) -> None:
+        self._active = errand.active
+        self._wire = wire_of(errand.active)
+        headers = self._wire.headers(key.secret)
+        self._transport = Transport(errand.active, key, headers, errand.patience, errand.pace)
 
     def embed(self, texts: Sequence[str], dimension: int, purpose: Purpose) -> list[Vector]:
         found: list[Vector] = []

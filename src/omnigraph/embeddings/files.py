@@ -21,9 +21,8 @@ import orjson
 import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest, NotFound, OmniError, Unavailable
-from omnigraph.embeddings.embedder import Embedder
+from omnigraph.embeddings.embedder import Embedder, Embeds
 from omnigraph.embeddings.kept import KeptVectors
-from omnigraph.embeddings.providers import BATCH_TEXTS
 from omnigraph.embeddings.rows import Choice, Mode, text_of
 from omnigraph.embeddings.spec import EmbedSpec, Seed
 from omnigraph.embeddings.splice import with_property, without_property
@@ -67,16 +66,18 @@ def embed_file(
     clean: bool = False,
     settings: Settings | None = None,
     progress: Progress | None = None,
+    embeds: Callable[[Settings, str | None], Embeds] = Embedder,
 ) -> EmbedSummary:
     """Write the records of `input` to `output` with the vectors that `spec` asks for.
 
     Only missing vectors are made, unless `select` (`[Type:]field=value`) names rows or `reembed_all` is set; `clean`
-    removes them instead. `types` limits all of it. Input and output may be the same file.
+    removes them instead. `types` limits all of it. Input and output may be the same file. `embeds` makes, of the
+    settings and the model of the spec, whoever makes the vectors.
     """
     found = spec if isinstance(spec, EmbedSpec) else _spec(spec)
     choice = Choice.of(found, types=types, select=select, reembed_all=reembed_all, clean=clean)
     settings = settings or Settings.resolve()
-    embedder = Embedder(settings, found.model)
+    embedder = embeds(settings, found.model)
     run = _Run(os.fspath(input), os.fspath(output), found, choice, embedder, settings.load_max_line_bytes, progress)
     try:
         return run.whole()
@@ -112,7 +113,7 @@ class _Run:
         output: str,
         spec: EmbedSpec,
         choice: Choice,
-        embedder: Embedder,
+        embedder: Embeds,
         line_bytes_max: int,
         progress: Progress | None,
     ) -> None:
@@ -134,7 +135,7 @@ class _Run:
         with _opened(self._input) as lines, self._kept() as kept, _replacing(self._output) as out:
             for number, line in self._numbered(lines):
                 self._take(number, line, kept)
-                if self._texts >= BATCH_TEXTS or self._held_bytes >= _HELD_BYTES_MAX:
+                if self._texts >= self._embedder.texts_at_once or self._held_bytes >= _HELD_BYTES_MAX:
                     self._flush(out, kept)
             self._flush(out, kept)
         return EmbedSummary(
@@ -229,11 +230,13 @@ class _Run:
         waiting = [held for held in self._held if isinstance(held, _Waiting)]
         missing = [held for held in waiting if held.vector is None]
         if missing and kept is not None:
-            texts = [held.text for held in missing]
-            vectors = self._embedder.embed_documents(texts, self._spec.dimension)
-            kept.add(texts, vectors)
-            for held, vector in zip(missing, vectors, strict=True):
-                held.vector = vector
+            texts, done = [held.text for held in missing], 0
+            for vectors in self._embedder.document_batches(texts, self._spec.dimension):
+                until = done + len(vectors)
+                kept.add(texts[done:until], vectors)
+                for held, vector in zip(missing[done:until], vectors, strict=True):
+                    held.vector = vector
+                done = until
         out.write(b"".join(h if isinstance(h, bytes) else self._finished(h) for h in self._held))
         self._embedded += len(waiting)
         self._held, self._held_bytes, self._texts = [], 0, 0

@@ -17,7 +17,7 @@ import numpy as np
 import orjson
 
 from omnigraph.base.errors import Conflict
-from omnigraph.embeddings.embedder import Embedder
+from omnigraph.embeddings.embedder import Embeds
 from omnigraph.embeddings.vectors import Vector
 
 _FORM = 1
@@ -25,7 +25,7 @@ _DIGEST_BYTES, _SUM_BYTES = 16, 4
 
 
 class KeptVectors:
-    def __init__(self, path: str, embedder: Embedder, dimension: int, mode: str) -> None:
+    def __init__(self, path: str, embedder: Embeds, dimension: int, mode: str) -> None:
         self.path = path
         self.count = 0
         self._vector_bytes = 4 * dimension

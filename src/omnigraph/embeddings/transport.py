@@ -4,6 +4,7 @@ Holds for every call:
   1. What may pass by itself is tried again with doubled pauses: a timeout, a lost or refused connection, 429, 5xx.
   2. It ends within the deadline, if there is one, however slowly the provider sends.
   3. No error holds the key, or what the provider repeats of it.
+  4. Attempts keep the distance that the pace asks for; waiting for its turn takes nothing from a request's deadline.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from itertools import count
+from math import ceil
 from time import sleep
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +32,7 @@ from omnigraph.settings import Settings
 
 _ANSWER_BYTES_MAX = 256 << 20
 _RETRY_AFTER_MS_MAX = 60_000
+_MINUTE_MS = 60_000
 _KEY_REFUSED = (401, 402, 403)
 _TOLD_MAX = 200
 
@@ -54,6 +57,23 @@ class Patience:
 
 
 @dataclass(frozen=True)
+class Pace:
+    """How far apart attempts begin, and how long the first one waits; 0 ms is as fast as they come."""
+
+    interval_ms: int = 0
+    first_ms: int = 0
+
+    @staticmethod
+    def of(settings: Settings) -> Pace:
+        limit = settings.embeddings_requests_per_minute
+        return Pace(ceil(_MINUTE_MS / limit)) if limit else Pace()
+
+    def shared(self, lane: int, lanes: int, is_first: bool) -> Pace:
+        """The pace of one of several who keep this one together, in turn; those who follow others wait a turn more."""
+        return Pace(self.interval_ms * lanes, self.interval_ms * (lane if is_first else lane + 1))
+
+
+@dataclass(frozen=True)
 class _Answer:
     status: int
     data: bytes = field(repr=False)
@@ -75,11 +95,15 @@ class _Lost(Exception):
 class Transport:
     """Asks one provider; not for several threads at once."""
 
-    def __init__(self, active: Active, key: Key, headers: Mapping[str, str], patience: Patience) -> None:
+    def __init__(
+        self, active: Active, key: Key, headers: Mapping[str, str], patience: Patience, pace: Pace | None = None
+    ) -> None:
         self._active = active
         self._key = key
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         self._patience = patience
+        self._pace = pace or Pace()
+        self._turn_ms = monotonic_ms() + self._pace.first_ms
         self._base_path, self._connection = _connection_to(active.base_url)
 
     def close(self) -> None:
@@ -89,6 +113,7 @@ class Transport:
         """The answer's body, once the provider gives one."""
         payload = orjson.dumps(body)
         patience = self._patience
+        self._wait_ms(self._turn_ms - monotonic_ms())
         ends_ms = monotonic_ms() + patience.deadline_ms if patience.deadline_ms else None
         pause_ms = patience.backoff_ms
         for attempt in count(1):
@@ -102,17 +127,23 @@ class Transport:
                 why, wait_ms = f"HTTP {answer.status}", max(pause_ms, answer.retry_after_ms)
             except _Lost as lost:
                 why = str(lost)
+            wait_ms = max(wait_ms, self._turn_ms - monotonic_ms())
             left_ms = None if ends_ms is None else ends_ms - monotonic_ms()
             is_last = attempt >= patience.attempts
             if left_ms is not None and left_ms <= (0 if is_last else wait_ms):
                 raise self._too_late(attempt, why)
             if is_last:
                 raise self._down(attempt, why)
-            sleep(wait_ms / 1000)
+            self._wait_ms(wait_ms)
             pause_ms *= 2
         raise AssertionError("unreachable")
 
+    def _wait_ms(self, wait_ms: int) -> None:
+        if wait_ms > 0:
+            sleep(wait_ms / 1000)
+
     def _attempt(self, path: str, payload: bytes, ends_ms: int | None) -> _Answer:
+        self._turn_ms = monotonic_ms() + self._pace.interval_ms
         limits = [self._patience.timeout_ms] if self._patience.timeout_ms else []
         limits += [max(1, ends_ms - monotonic_ms())] if ends_ms is not None else []
         limit_s = min(limits) / 1000 if limits else None

@@ -9,16 +9,22 @@ import typer
 from omnigraph.cli.command import Run, command
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import JSON
+from omnigraph.cli.job_progress import JobProgress, engine_progress
 from omnigraph.cli.output import one_line, put_json, put_line
-from omnigraph.cli.progress import progress
+from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, take_spark_options
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from omnigraph.embeddings import EmbedSummary
+    from omnigraph.embeddings.embedder import Embeds
+    from omnigraph.settings import Settings
 
 _EXAMPLES = (
     "omnigraph embed --input docs.jsonl --output docs-embedded.jsonl --spec embed.yaml",
     "omnigraph embed --input docs.jsonl --output docs-embedded.jsonl --spec embed.yaml --select Doc:slug=intro",
     "omnigraph embed --seed seed.yaml --type Doc --reembed-all",
+    "omnigraph embed --seed seed.yaml --engine spark --master 'local[8]'",
 )
 
 
@@ -49,11 +55,17 @@ def _embed(
     ] = None,
     reembed_all: Annotated[bool, typer.Option("--reembed-all", help="Embed all rows again.")] = False,
     clean: Annotated[bool, typer.Option("--clean", help="Remove the vectors instead.")] = False,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="One request at a time, or Spark; auto takes Spark with a master.")
+    ] = Engine.auto,
+    master: MasterOption = None,
+    spark_conf: ConfOption = None,
 ) -> None:
     """Add vectors to a file of records, before it is loaded."""
     if reembed_all and (clean or select):
         other = "--clean" if clean else "--select"
         raise UsageMistake(f"--reembed-all and {other} cannot be given together", "Leave one of them out.")
+    take_spark_options(run, master, spark_conf)
     settings = run.settings
     from omnigraph.embeddings import EmbedSpec, embed_file
     from omnigraph.embeddings.spec import Seed
@@ -66,7 +78,8 @@ def _embed(
         told = Seed(input, output, EmbedSpec.read(spec))
     else:
         raise UsageMistake("--input, --output and --spec belong together", "Give all three, or --seed.")
-    with progress(run.told.quiet) as report:
+    chosen = _engine(engine, settings)
+    with engine_progress(chosen, run.told.quiet) as shown:
         done = embed_file(
             told.input,
             told.output,
@@ -76,12 +89,30 @@ def _embed(
             reembed_all=reembed_all,
             clean=clean,
             settings=settings,
-            progress=report,
+            progress=shown.stage,
+            embeds=_embeds(chosen, shown),
         )
     if run.format == JSON:
         put_json(done.to_json())
     else:
         put_line(one_line(_line(done)))
+
+
+def _engine(asked: Engine, settings: Settings) -> Engine:
+    is_configured = settings.spark_master is not None or settings.spark_remote is not None
+    if asked is Engine.auto:
+        return Engine.spark if is_configured else Engine.embedded
+    return asked
+
+
+def _embeds(engine: Engine, shown: JobProgress) -> Callable[[Settings, str | None], Embeds]:
+    if engine is Engine.spark:
+        from omnigraph.pipeline.embed import on_spark
+
+        return on_spark(tell_tasks=shown.tasks)
+    from omnigraph.embeddings import Embedder
+
+    return Embedder
 
 
 def _line(done: EmbedSummary) -> str:

@@ -9,9 +9,9 @@ a row and properties are merged one by one, `units`: a letter for each unit in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ TARGET, SOURCE, BASE = 0, 1, 2
 _SIDES = ("target", "source", "base")
 
 Picks = np.ndarray[Any, np.dtype[np.int64]]
+ColumnOf = Callable[[str, int], str]
 
 
 def units_of(type_: TableType) -> tuple[tuple[str, ...], ...]:
@@ -39,12 +40,15 @@ def units_of(type_: TableType) -> tuple[tuple[str, ...], ...]:
     return (("src", "dst"), *properties) if isinstance(type_, EdgeType) else properties
 
 
-def three_way_sql(
-    type_: TableType, granularity: Granularity, quote: str = '"', columns: Mapping[str, str] | None = None
-) -> str:
-    """`quote` is what the engine puts around a name; `columns` are the names in the structs, where they are others."""
+def by_place(side: str, place: int) -> str:
+    """A column of a struct as DuckDB is asked for it: by its place, for names tell no upper from lower case there."""
+    return f"struct_extract_at({side}, {place + 1})"
+
+
+def three_way_sql(type_: TableType, granularity: Granularity, column: ColumnOf = by_place) -> str:
+    """`column` says how the engine is asked for a column of one side, by its place in the table."""
     by_unit = granularity == "property" and bool(units_of(type_))
-    states, letters = _units_sql(type_, quote, columns or {}) if by_unit else ("", "CAST(NULL AS STRING)")
+    states, letters = _units_sql(type_, column) if by_unit else ("", "CAST(NULL AS STRING)")
     return f"""
 WITH met AS (
   SELECT s.id, s.before AS base, s.after AS source, CASE WHEN t.id IS NULL THEN s.before ELSE t.after END AS target,
@@ -66,25 +70,25 @@ SELECT id, outcome, {letters} AS units, base, source, target FROM compared ORDER
 """
 
 
-def _units_sql(type_: TableType, quote: str, columns: Mapping[str, str]) -> tuple[str, str]:
+def _units_sql(type_: TableType, column: ColumnOf) -> tuple[str, str]:
     """Columns that say what either side did to each unit, and the letters that follow from them.
 
     The same table decides: where both sides have the row, each either kept a value or has another.
     """
     states, letters = [], []
     for k, unit in enumerate(units_of(type_)):
-        names = [f"{quote}{columns.get(name, name)}{quote}" for name in unit]
-        states.append(f"CASE WHEN {_differ(names, 'source', 'base')} THEN 'x' ELSE 'keep' END AS s{k}")
-        states.append(f"CASE WHEN {_differ(names, 'target', 'base')} THEN 'x' ELSE 'keep' END AS t{k}")
-        states.append(f"NOT ({_differ(names, 'source', 'target')}) AS e{k}")
+        differ = partial(_differ, column, [type_.arrow_schema.get_field_index(name) for name in unit])
+        states.append(f"CASE WHEN {differ('source', 'base')} THEN 'x' ELSE 'keep' END AS s{k}")
+        states.append(f"CASE WHEN {differ('target', 'base')} THEN 'x' ELSE 'keep' END AS t{k}")
+        states.append(f"NOT ({differ('source', 'target')}) AS e{k}")
         named = " ".join(f"WHEN '{outcome}' THEN '{letter}'" for outcome, letter in _LETTERS.items())
         letters.append(f"CASE {outcome_sql(f's{k}', f't{k}', f'e{k}')} {named} END")
     told = f"CASE WHEN outcome = '{Outcome.DIVERGENT_UPDATE}' THEN concat('', {', '.join(letters)}) END"
     return ", " + ", ".join(states), told
 
 
-def _differ(names: Sequence[str], one: str, other: str) -> str:
-    return " OR ".join(f"{one}.{name} IS DISTINCT FROM {other}.{name}" for name in names)
+def _differ(column: ColumnOf, places: Sequence[int], one: str, other: str) -> str:
+    return " OR ".join(f"{column(one, place)} IS DISTINCT FROM {column(other, place)}" for place in places)
 
 
 @dataclass(frozen=True)

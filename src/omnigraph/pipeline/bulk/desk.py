@@ -29,7 +29,7 @@ class Desk:
     def __init__(self, spark: SparkSession, folder: RowFolder) -> None:
         self.spark = spark
         self.folder = folder
-        self.cores = _cores(spark)
+        self.cores = cores_of(spark)
 
     def grouped(self, items: Sequence[Item], groups_max: int | None = None) -> list[list[Item]]:
         """The items dealt to about as many groups as there is work for."""
@@ -51,7 +51,8 @@ class Desk:
             return [unpacked(row[0]) for row in frame.mapInArrow(answer, ANSWER_COLUMNS).collect()]
 
 
-def _cores(spark: SparkSession) -> int:
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks the session runs at once, as far as it is known now."""
     with spark_failures("asking Spark for its cores"):
         if not is_connect(spark):
             return max(int(spark.sparkContext.defaultParallelism), _CORES_MIN)

@@ -13,14 +13,14 @@ import pyarrow as pa
 from omnigraph.records.packed import packed_rows, packed_struct
 
 
-def shipped_columns(fields: pa.Schema) -> dict[str, str]:
-    """The name each column travels under."""
-    return {name: f"c{number}" for number, name in enumerate(fields.names)}
+def shipped_name(place: int) -> str:
+    """The name a column travels under."""
+    return f"c{place}"
 
 
 def shipped_struct(fields: pa.Schema) -> pa.StructType:
-    packed, names = packed_struct(fields), shipped_columns(fields)
-    return pa.struct([pa.field(names[field.name], _shipped_type(field.type)) for field in packed])
+    packed = list(packed_struct(fields))
+    return pa.struct([pa.field(shipped_name(place), _shipped_type(f.type)) for place, f in enumerate(packed)])
 
 
 def shipped_rows(batch: pa.RecordBatch, fields: pa.Schema) -> pa.StructArray:

@@ -94,7 +94,7 @@ class Scope:
 
 
 def meant_variable(name: str, known: list[str]) -> str:
-    return known_names(f"${name}", [f"${other}" for other in known], "There are")
+    return known_names(f"${name}", [f"${other}" for other in known], "Bound here:")
 
 
 def _unknown_property(owner: TableType, ref: ast.PropertyRef) -> TypeCheckError:
