@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 from connect_server import spark_environment
+
 from embed.file_scene import SPEC, doc, lines_of, many, write
 from embed.provider_scene import KEY, Provider, answers, says
-
 from omnigraph.base.errors import BadRequest, InternalError, LimitExceeded, NotFound, OmniError, Unavailable
 from omnigraph.cli.main import main
 from omnigraph.embeddings import EmbedSummary, embed_file

@@ -30,8 +30,14 @@ def packed_type(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+def packed_name(place: int) -> str:
+    """What a column is called in a struct: neither DuckDB nor Spark tells upper from lower case in names."""
+    return f"c{place}"
+
+
 def packed_struct(fields: pa.Schema) -> pa.StructType:
-    return pa.struct([pa.field(field.name, packed_type(field.type)) for field in fields])
+    """The columns in the order of `fields`."""
+    return pa.struct([pa.field(packed_name(place), packed_type(field.type)) for place, field in enumerate(fields)])
 
 
 def packed_rows(batch: pa.RecordBatch, fields: pa.Schema) -> pa.StructArray:

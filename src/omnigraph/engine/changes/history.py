@@ -117,7 +117,8 @@ def _seen(root: Root, move: Move, id: str) -> _Seen:
     batch = rows.select(table.schema.names).to_batches()[0]
     fields = pa.schema([field.with_nullable(True) for field in table.schema])
     # A property that is null and one that is not there yet are the same to a reader.
-    values = {k: v for k, v in packed_rows(batch, fields)[0].as_py().items() if v is not None}
+    packed = zip(fields.names, packed_rows(batch, fields)[0].as_py().values(), strict=True)
+    values = {name: value for name, value in packed if value is not None}
     written_at = rows.column(UPDATED)[0].as_py() if stable else None
     return _Seen(values, images_of(batch, [True])[0], written_at)
 

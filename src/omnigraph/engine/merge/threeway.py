@@ -9,7 +9,7 @@ a row and properties are merged one by one, `units`: a letter for each unit in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from omnigraph.catalog.catalog import EdgeType, TableType
 from omnigraph.engine.merge.table import Granularity, Outcome, outcome_sql
-from omnigraph.records.packed import packed_struct, unpacked_rows
+from omnigraph.records.packed import packed_name, packed_struct, unpacked_rows
 
 KEPT, TAKEN, DISPUTED = "k", "t", "c"
 _LETTERS: Mapping[Outcome, str] = {
@@ -31,7 +31,6 @@ TARGET, SOURCE, BASE = 0, 1, 2
 _SIDES = ("target", "source", "base")
 
 Picks = np.ndarray[Any, np.dtype[np.int64]]
-ColumnOf = Callable[[str, int], str]
 
 
 def units_of(type_: TableType) -> tuple[tuple[str, ...], ...]:
@@ -40,15 +39,9 @@ def units_of(type_: TableType) -> tuple[tuple[str, ...], ...]:
     return (("src", "dst"), *properties) if isinstance(type_, EdgeType) else properties
 
 
-def by_place(side: str, place: int) -> str:
-    """A column of a struct as DuckDB is asked for it: by its place, for names tell no upper from lower case there."""
-    return f"struct_extract_at({side}, {place + 1})"
-
-
-def three_way_sql(type_: TableType, granularity: Granularity, column: ColumnOf = by_place) -> str:
-    """`column` says how the engine is asked for a column of one side, by its place in the table."""
+def three_way_sql(type_: TableType, granularity: Granularity) -> str:
     by_unit = granularity == "property" and bool(units_of(type_))
-    states, letters = _units_sql(type_, column) if by_unit else ("", "CAST(NULL AS STRING)")
+    states, letters = _units_sql(type_) if by_unit else ("", "CAST(NULL AS STRING)")
     return f"""
 WITH met AS (
   SELECT s.id, s.before AS base, s.after AS source, CASE WHEN t.id IS NULL THEN s.before ELSE t.after END AS target,
@@ -70,14 +63,14 @@ SELECT id, outcome, {letters} AS units, base, source, target FROM compared ORDER
 """
 
 
-def _units_sql(type_: TableType, column: ColumnOf) -> tuple[str, str]:
+def _units_sql(type_: TableType) -> tuple[str, str]:
     """Columns that say what either side did to each unit, and the letters that follow from them.
 
     The same table decides: where both sides have the row, each either kept a value or has another.
     """
     states, letters = [], []
     for k, unit in enumerate(units_of(type_)):
-        differ = partial(_differ, column, [type_.arrow_schema.get_field_index(name) for name in unit])
+        differ = partial(_differ, [packed_name(type_.arrow_schema.get_field_index(name)) for name in unit])
         states.append(f"CASE WHEN {differ('source', 'base')} THEN 'x' ELSE 'keep' END AS s{k}")
         states.append(f"CASE WHEN {differ('target', 'base')} THEN 'x' ELSE 'keep' END AS t{k}")
         states.append(f"NOT ({differ('source', 'target')}) AS e{k}")
@@ -87,8 +80,8 @@ def _units_sql(type_: TableType, column: ColumnOf) -> tuple[str, str]:
     return ", " + ", ".join(states), told
 
 
-def _differ(column: ColumnOf, places: Sequence[int], one: str, other: str) -> str:
-    return " OR ".join(f"{column(one, place)} IS DISTINCT FROM {column(other, place)}" for place in places)
+def _differ(columns: Sequence[str], one: str, other: str) -> str:
+    return " OR ".join(f"{one}.{name} IS DISTINCT FROM {other}.{name}" for name in columns)
 
 
 @dataclass(frozen=True)

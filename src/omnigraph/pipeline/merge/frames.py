@@ -21,7 +21,7 @@ from omnigraph.engine.merge.threeway import three_way_sql
 from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.worker.merge import Candidates, candidate_rows, candidate_schema
-from omnigraph.pipeline.worker.shipped import shipped_name, shipped_struct
+from omnigraph.pipeline.worker.shipped import shipped_struct
 from omnigraph.storage.delta_parts import DeltaPart, delta_parts
 from omnigraph.storage.tables import Table
 
@@ -49,8 +49,7 @@ class MergeFrames:
 
     def met(self, source: DataFrame, target: DataFrame, granularity: Granularity) -> DataFrame:
         """What is to be decided of the changes of both sides, in the order of ids."""
-        sql = three_way_sql(self._type, granularity, lambda side, place: f"{side}.{shipped_name(place)}")
-        return self._asked(sql, {"source": source, "target": target})
+        return self._asked(three_way_sql(self._type, granularity), {"source": source, "target": target})
 
     def _rows(self, parts: Sequence[DeltaPart], table: Table | None) -> DataFrame:
         schema = candidate_schema(self._fields)

@@ -1,7 +1,6 @@
 """Packed rows in types that Spark has, and back: equal here is equal there, and what returns is what was sent.
 
-Spark has no unsigned numbers: 32 bits are widened, 64 bits are sent as the signed number of the same bits. Columns have
-numbers for names, for Spark tells no upper from lower case.
+Spark has no unsigned numbers: 32 bits are widened, 64 bits are sent as the signed number of the same bits.
 """
 
 from __future__ import annotations
@@ -13,14 +12,8 @@ import pyarrow as pa
 from omnigraph.records.packed import packed_rows, packed_struct
 
 
-def shipped_name(place: int) -> str:
-    """The name a column travels under."""
-    return f"c{place}"
-
-
 def shipped_struct(fields: pa.Schema) -> pa.StructType:
-    packed = list(packed_struct(fields))
-    return pa.struct([pa.field(shipped_name(place), _shipped_type(f.type)) for place, f in enumerate(packed)])
+    return pa.struct([pa.field(field.name, _shipped_type(field.type)) for field in packed_struct(fields)])
 
 
 def shipped_rows(batch: pa.RecordBatch, fields: pa.Schema) -> pa.StructArray:
