@@ -132,6 +132,13 @@ def test_words_that_make_no_command_are_usage_errors_with_a_way_out(cli, line):
     assert "--help" in done.err.splitlines()[1]
 
 
+@pytest.mark.parametrize(
+    ("word", "place"), [("merge", "branch merge"), ("diff", "branch diff"), ("revert", "commit revert")]
+)
+def test_a_command_of_a_group_is_found_from_outside(cli, word, place):
+    assert f"hint: Did you mean omnigraph {place}" in cli(word, "draft").err
+
+
 def test_a_misspelt_command_gets_a_suggestion(cli):
     assert "Did you mean 'snapshot'?" in cli("snapshto").err
 

@@ -31,6 +31,12 @@ def _merge(cli, *more: str) -> Any:
     return cli("branch", "merge", "draft", "--store", "library", *more)
 
 
+def _newest(cli) -> str:
+    return str(
+        cli("commit", "list", "--store", "library", "--limit", "1", "--json").json["commits"][0]["graph_commit_id"]
+    )
+
+
 def _ages(cli, branch: str = "main") -> dict[str, int | None]:
     gq = "query q() { match { $p: Person } return { $p.name as name, $p.age as age } }"
     done = cli("query", "-e", gq, "--branch", branch, "--store", "library", "--json")
@@ -59,10 +65,13 @@ def test_conflicts_for_programs(cli, sides):
 
 def test_a_merge_prints_its_outcome_and_what_changed(cli, sides):
     done = _merge(cli, "--strategy", "theirs", "-m", "spring", "--as", "act-ana", "--delete-branch")
-    assert (done.code, done.lines) == (
-        0,
-        ["merged draft into main: merged", "node:Person  inserts=1 updates=1 deletes=0", "deleted branch draft"],
-    )
+    assert done.code == 0
+    assert done.lines == [
+        "merged draft into main: merged",
+        f"commit {_newest(cli)}",
+        "node:Person  inserts=1 updates=1 deletes=0",
+        "deleted branch draft",
+    ]
     assert done.err == "omnigraph branch merge → library\n"
     assert _ages(cli) == {"ana": 32, "bo": None, "cy": None}
     newest = cli("commit", "list", "--store", "library", "--limit", "1").out
@@ -85,6 +94,7 @@ def test_a_dry_run_shows_what_would_happen(cli, sides):
         "node:Person  inserts=1 updates=0 deletes=0",
         "+ node:Person 'cy'",
         "conflict node:Person 'ana' (divergent_update): divergent update for id 'ana'",
+        "    age: base 31, ours 33, theirs 32",
     ]
     assert done.err == ""
     clean = _merge(cli, "--dry-run", "--strategy", "theirs", "--limit", "1")
@@ -96,6 +106,7 @@ def test_a_dry_run_shows_what_would_happen(cli, sides):
             "~ node:Person 'ana'",
             "and 1 more changes",
             "resolved node:Person 'ana' (divergent_update): theirs",
+            "    age: base 31, ours 33, theirs 32",
         ],
     )
     assert _ages(cli)["ana"] == 33
@@ -135,6 +146,38 @@ def test_a_merge_is_undone(cli, sides):
     assert _ages(cli)["ana"] == 32
     again = cli("branch", "reset", "--to", merged, "--store", "library")
     assert again.lines == [f"main has the content of {merged} already"]
+
+
+def test_a_revert_with_nothing_left_to_undo_says_so(cli, sides):
+    merged = _merge(cli, "--strategy", "theirs", "--json").json["graph_commit_id"]
+    cli("commit", "revert", merged, "--store", "library")
+    again = cli("commit", "revert", merged, "--store", "library")
+    assert (again.code, again.lines) == (0, [f"reverted {merged}: {_newest(cli)}", "(no rows changed)"])
+
+
+def test_a_dry_run_shows_a_deletion_and_what_the_other_side_did(cli, sides):
+    _mutate(cli, "draft", 'delete Person where name = "bo"')
+    _mutate(cli, "main", 'update Person set { age: 8 } where name = "bo"')
+    lines = _merge(cli, "--dry-run").lines
+    place = lines.index("conflict node:Person 'bo' (delete_vs_update): delete/update conflict for id 'bo'")
+    assert lines[place + 1 :] == ["    theirs: deleted", "    age: base null, ours 8"]
+
+
+def test_a_merge_without_conflicts_makes_no_file_to_fill_in(cli, sides):
+    done = _merge(cli, "--dry-run", "--strategy", "ours", "--resolve", "choices.json")
+    assert (done.code, Path("choices.json").exists()) == (0, True)
+    _merge(cli, "--strategy", "ours")
+    _mutate(cli, "draft", 'insert Person { name: "dee" }')
+    clean = _merge(cli, "--dry-run", "--resolve", "other.json")
+    assert (clean.code, clean.err) == (0, "no row needs a choice: other.json is not needed\n")
+    assert not Path("other.json").exists()
+
+
+def test_a_merge_commit_tells_how_conflicts_were_settled(cli, sides):
+    _merge(cli, "--strategy", "theirs")
+    shown = cli("commit", "show", "main", "--store", "library").lines
+    assert f"graph_commit_id: {_newest(cli)}" == shown[0]
+    assert "resolved node:Person 'ana' (divergent_update): theirs" in shown
 
 
 def test_a_branch_is_reset(cli, sides):

@@ -70,7 +70,7 @@ def test_a_branch_that_a_tag_needs_is_not_deleted(cli, graph, add_people):
     graph.tag_create("v1", "draft")
     done = cli("branch", "delete", "draft", "-s", "library", "-q")
     assert done.code == 3
-    assert "'tag v1' still depends on it" in done.err
+    assert "tag 'v1' still depends on it" in done.err
 
 
 def test_every_reading_command_takes_a_tag_and_a_time(cli, graph):

@@ -53,12 +53,14 @@ def test_times_and_attempts_have_defaults_and_variables(monkeypatch):
             s.embeddings_timeout_ms,
             s.embeddings_retry_attempts,
             s.embeddings_retry_backoff_ms,
+            s.embeddings_requests_per_minute,
         )
 
-    assert told() == (60_000, 30_000, 4, 200)
-    for number, name in enumerate(["DEADLINE_MS", "TIMEOUT_MS", "RETRY_ATTEMPTS", "RETRY_BACKOFF_MS"]):
+    assert told() == (60_000, 30_000, 4, 200, 0)
+    names = ["DEADLINE_MS", "TIMEOUT_MS", "RETRY_ATTEMPTS", "RETRY_BACKOFF_MS", "REQUESTS_PER_MINUTE"]
+    for number, name in enumerate(names):
         monkeypatch.setenv(f"OMNIGRAPH_EMBED_{name}", str(number))
-    assert told() == (0, 1, 2, 3)
+    assert told() == (0, 1, 2, 3, 4)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +71,7 @@ def test_times_and_attempts_have_defaults_and_variables(monkeypatch):
         ("OMNIGRAPH_EMBED_TIMEOUT_MS", "-1", "expects a whole number, not '-1'"),
         ("OMNIGRAPH_EMBED_RETRY_ATTEMPTS", "1.5", "expects a whole number, not '1.5'"),
         ("OMNIGRAPH_EMBED_RETRY_BACKOFF_MS", "2s", "expects a whole number, not '2s'"),
+        ("OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE", "60/h", "expects a whole number, not '60/h'"),
         ("OMNIGRAPH_EMBEDDINGS_MOCK", "perhaps", "expects true or false, not 'perhaps'"),
     ],
 )

@@ -50,6 +50,21 @@ def test_pauses_double_and_heed_what_the_provider_asks_for(provider, settings, m
     assert pauses == [0.2, 7, 0.8]
 
 
+def test_attempts_keep_the_pace_and_waiting_for_a_turn_is_not_being_late(provider, settings, monkeypatch):
+    now_ms, begun = [0], []
+
+    def notes(handler):
+        begun.append(now_ms[0])
+        (says(503) if len(begun) == 2 else answers)(handler)
+
+    monkeypatch.setattr(transport, "monotonic_ms", lambda: now_ms[0])
+    monkeypatch.setattr(transport, "sleep", lambda s: now_ms.append(now_ms.pop() + round(s * 1000)))
+    provider.always = notes
+    chosen = settings(embeddings_requests_per_minute=2, embeddings_deadline_ms=10_000)
+    assert len(Embedder(chosen).embed_documents([f"t{n}" for n in range(130)], 2)) == 130
+    assert begun == [0, 30_000, 60_000, 90_000]
+
+
 @pytest.mark.parametrize("fate", [says(429), says(503)])
 def test_a_provider_that_stays_down_is_unavailable(provider, settings, fate):
     provider.always = fate

@@ -69,7 +69,7 @@ def _act(graph: og.Graph, chance: random.Random, verb: str, name: str, other: st
             return graph.mutate(f"query q() {{ {body} }}", branch=name, message=f"insert {row}").commit
         case "age" | "delete":
             people = graph.view(name).table("node:Person").read(["id"])["id"].to_pylist()
-            chosen, age = chance.choice(people), chance.randrange(10)
+            chosen, age = chance.choice([*people, "nobody"]), chance.randrange(10)
             body = f"update Person set {{ age: {age} }}" if verb == "age" else "delete Person"
             text = f'query q() {{ {body} where name = "{chosen}" }}'
             return graph.mutate(text, branch=name, message=f"{verb} {chosen} {age}").commit

@@ -6,25 +6,9 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from state_actions import (
-    Action,
-    Create,
-    Delete,
-    Drop,
-    Index,
-    Insert,
-    Load,
-    Merge,
-    Mutate,
-    Reset,
-    Revert,
-    Spot,
-    Tag,
-    Untag,
-    Update,
-    Write,
-)
+from state_actions import Action, Delete, Index, Insert, Load, Mutate, Spot, Update, Write
 from state_model import COLUMNS, KEYS, Content, K, M, Model, P, Row, T, violations, with_cascades, with_rows
+from state_verbs import Create, Drop, Merge, Reset, Revert, Tag, Untag
 
 BRANCHES = ("draft", "team/x", "team", "wip", "v1")
 TAGS = ("v1", "v2", "rel/1", "draft")
@@ -44,9 +28,9 @@ class Draws:
             Load: (9, self.load),
             Write: (16, self.write),
             Index: (1, lambda: Index(self.live())),
-            Merge: (18, self.merge),
-            Revert: (7, self.revert),
-            Reset: (4, lambda: Reset(branch := self.live(), self.spot(branch))),
+            Merge: (15, self.merge),
+            Revert: (5, self.revert),
+            Reset: (3, lambda: Reset(branch := self.live(), self.spot(branch))),
             Create: (7, self.create),
             Drop: (5, self.drop),
             Tag: (3, self.tag),

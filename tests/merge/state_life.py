@@ -12,22 +12,23 @@ import json
 import logging
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from state_actions import NEW, POINTS, RECOVERY_POINTS, Action, Create, Drop, Expected, Merge, Tag, Untag
+from state_actions import Action, Expected
+from state_checks import assert_same, changed, check_refusal, heads, image_row, in_order, in_turn, place, settled
 from state_draws import Draws
-from state_model import COLUMNS, ENDS, SCHEMA, Commit, Content, Line, Model, Net, Row, empty, net
+from state_model import COLUMNS, SCHEMA, Commit, Content, Line, Model, Row, empty, net
+from state_verbs import POINTS, RECOVERY_POINTS, Create, Drop, Merge, Tag, Untag
 
 import omnigraph as og
 from omnigraph.base import failpoints
 from omnigraph.storage.tables import head_version, open_table
 
 SETTINGS = og.Settings(storage_durability="os", manifest_compact_fragments=12, projections_max_lag=6)
-DEATH_EVERY, PROBE_EVERY, GOING_ON, TRIES = 12, 3, 0.06, 8
+DEATH_EVERY, PROBE_EVERY, GOING_ON, TRIES = 12, 3, 0.06, 5
 # Points after which the world must show the step, and points before which nothing of it may ever be seen.
 _SHOWN = ("post_manifest_commit_pre_phase_d", "post_phase_d", "post_manifest", "post_put", "post_delete")
 _UNSEEN = ("pre_phase_a", "files_written", "post_create", "pre_manifest", "pre_put", "pre_delete")
@@ -83,13 +84,15 @@ class Life:
         self.model.add(Commit(genesis.graph_commit_id, None, None, empty(), "main", genesis.manifest_version))
         self.draws = Draws(self.chance, self.model)
         # Where to die next: each life begins at another place, so that together they come to every one.
-        self.points, self.recovery_points = in_turn(POINTS, seed * 8), in_turn(RECOVERY_POINTS, seed * 4)
+        self.points, self.recovery_points = in_turn(POINTS, seed * 9), in_turn(RECOVERY_POINTS, seed * 4)
         # The rows of table versions that were read; what a death or a deletion may have touched is read again.
         self.rows: dict[tuple[str, str | None, int], dict[str, Row]] = {}
         self.leftovers = Leftovers()
         probes = (self.probe_diff, self.probe_history, self.probe_past, self.probe_block, self.probe_log)
         self.probes = in_turn((*probes, self.probe_export), seed)
         self.turned = "main"
+        self.due: tuple[type[Action], str] | None = None
+        self.tries = 0
         self.trace: list[str] = []
 
     def opened(self, mode: str = "rw") -> og.Graph:
@@ -103,9 +106,9 @@ class Life:
                 self.step(number)
                 self.check(number)
         except Exception as error:
-            told = "\n".join(f"  {line}" for line in self.trace[-40:])
+            told = "\n".join(f"  {line}" for line in self.trace)
             raise AssertionError(
-                f"seed {self.seed} at step {len(self.trace)}: {type(error).__name__}: {error}\nthe last steps:\n{told}"
+                f"seed {self.seed} at step {number}: {type(error).__name__}: {error}\nits steps:\n{told}"
             ) from error
         finally:
             branches.removeHandler(self.leftovers)
@@ -116,19 +119,23 @@ class Life:
         if self.chance.random() < GOING_ON:
             self.go_on(number, who)
             return
-        dies = number % DEATH_EVERY == DEATH_EVERY - 1
-        kind, point = next(self.points) if dies else (None, "")
+        if number % DEATH_EVERY == 0:
+            self.due, self.tries = next(self.points), TRIES
+        kind, point = self.due or (None, "")
         action = self.effective(kind) if kind else self.draws.action()
         self.tally.steps[type(action).__name__] += 1
         self.trace.append(f"{number} handle {who}: {action}{f' dies at {point}' if point else ''}")
-        if dies:
-            self.die_in(action, who, point)
-        else:
+        if not point:
             self.do(action, who)
+            return
+        self.tries -= 1
+        # What the action did not come across is tried again by the next one, but not for ever.
+        if self.has_died_in(action, who, point) or not self.tries:
+            self.due = None
 
     def effective(self, kind: type[Action]) -> Action:
         """An action that has something to do, if one is found soon."""
-        for _ in range(TRIES):
+        for _ in range(4 * TRIES):
             action = self.draws.of_kind(kind)
             expected = action.expected(self.model)
             if not expected.errors and (expected.content is None) == issubclass(kind, Create | Drop | Tag | Untag):
@@ -174,7 +181,7 @@ class Life:
         self.tally.outcomes[str(told.get("outcome", "done"))] += 1
         self.take_over(action, expected, graph)
 
-    def die_in(self, action: Action, who: int, point: str) -> None:
+    def has_died_in(self, action: Action, who: int, point: str) -> bool:
         """Arm the point and act; what was not on the way of the action stays armed for nobody."""
         expected = action.expected(self.model)
         skip = 0
@@ -184,7 +191,7 @@ class Life:
         failpoints.arm(point, die, skip)
         try:
             self.do(action, who)
-            return
+            return False
         except Died:
             self.tally.deaths[point] += 1
         finally:
@@ -198,6 +205,7 @@ class Life:
         window = point.rpartition(".")[2]
         assert landed or window not in _SHOWN, f"{point} came after the step was published"
         assert not landed or window not in _UNSEEN, f"{point} came before the step began"
+        return True
 
     def recovered(self, point: str) -> og.Graph:
         """A new handle. Whoever opens the graph first may die of it, too; what readers saw before stays."""
@@ -267,7 +275,9 @@ class Life:
                 assert not landed, "the step was committed twice"
                 landed, second = True, expected.second
                 assert expected.content is not None
-                content = settled(expected.content, self.read(graph, graph.snapshot_of(commit.graph_commit_id)))
+                newest = commit is new[-1]
+                shown = graph.snapshot(branch) if newest else graph.snapshot_of(commit.graph_commit_id)
+                content = settled(expected.content, self.read(graph, shown))
             assert commit.merged_parent_commit_id == second
             assert not commit.is_roll_back or died
             self.model.add(Commit(commit.graph_commit_id, head, second, content, branch, commit.manifest_version))
@@ -365,73 +375,3 @@ class Life:
         assert {tag.name: tag.graph_commit_id for tag in graph.tag_list()} == self.model.tags
         for tag, commit in self.model.tags.items():
             assert_same(self.model.commits[commit].content, self.read(graph, graph.snapshot_of(tag), again=True))
-
-
-def in_turn(values: Sequence[Any], start: int) -> Iterator[Any]:
-    """All of them over and over, from some place on."""
-    begin = start % len(values)
-    return itertools.cycle((*values[begin:], *values[:begin]))
-
-
-def heads(graph: og.Graph) -> dict[str, str | None]:
-    return {name: graph.head_commit_id_for_branch(name) for name in graph.branch_list()}
-
-
-def check_refusal(expected: Expected, error: og.OmniError) -> None:
-    assert type(error) in expected.errors, f"expected {expected.errors}, got {type(error).__name__}: {error}"
-    if expected.refused is None:
-        return
-    assert isinstance(error, og.MergeConflicts)
-    told = {
-        (c["table_key"], c["row_id"], c["kind"], tuple(sorted(c.get("properties", ())))) for c in error.merge_conflicts
-    }
-    if expected.refused.disputes:
-        assert told == expected.refused.disputes
-        return
-    # Of rows that clash only those the merge brings are named.
-    broken = expected.refused.broken
-    plain = {(key, id_, kind) for key, id_, kind, _ in told}
-    assert plain <= broken
-    assert {b for b in broken if b[2] != "unique_violation"} == {b for b in plain if b[2] != "unique_violation"}
-    assert {b[0] for b in broken if b[2] == "unique_violation"} == {b[0] for b in plain if b[2] == "unique_violation"}
-
-
-def settled(expected: Content, found: Content) -> Content:
-    """What was expected, with the ids the graph gave to new edges."""
-    result = {}
-    for key, rows in expected.items():
-        new = [row for id_, row in rows.items() if id_.startswith(NEW)]
-        kept = {id_: row for id_, row in rows.items() if not id_.startswith(NEW)}
-        fresh = {id_: row for id_, row in found[key].items() if id_ not in kept} if new else {}
-        assert sorted(map(repr, new)) == sorted(map(repr, fresh.values()))
-        result[key] = {**kept, **fresh}
-    assert_same(result, found)
-    return result
-
-
-def assert_same(expected: Content, found: Content) -> None:
-    unlike = [f"{n.table_key} {n.id_}: expected {n.before}, found {n.after}" for n in net(expected, found)]
-    assert not unlike, "; ".join(unlike)
-
-
-Told = tuple[str, str, str, Row | None, Row | None]
-
-
-def changed(change: Any) -> Told:
-    key = change.table_key
-    return key, change.id, change.op, image_row(key, change.before), image_row(key, change.after)
-
-
-def image_row(key: str, image: Any) -> Row | None:
-    if image is None:
-        return None
-    ends = image.endpoints if key in ENDS else ()
-    return (*ends, *(image.properties.get(c) for c in COLUMNS[key] if c not in ("src", "dst")))
-
-
-def place(told: Told) -> tuple[str, bytes]:
-    return told[0], told[1].encode()
-
-
-def in_order(changes: list[Net]) -> list[Told]:
-    return sorted(((n.table_key, n.id_, n.op, n.before, n.after) for n in changes), key=place)

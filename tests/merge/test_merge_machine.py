@@ -1,6 +1,6 @@
 """Random lives with branches, merges, reverts, resets, tags, deletions and deaths: always as the dictionaries say.
 
-A failing life tells its seed and its last steps. To have it again: `lived(SEED, STEPS, folder, Tally())`.
+A failing life tells its seed and its steps. To have it again: `lived(SEED, STEPS, folder, Tally())`.
 """
 
 from __future__ import annotations

@@ -115,7 +115,8 @@ def test_a_conflict_without_a_choice_stays_one(graph: og.Graph, file: Path) -> N
 def test_a_file_for_other_heads_is_refused(graph: og.Graph, file: Path) -> None:
     filled(file, dict.fromkeys(("ana", "bo", "cy", "di", "ed"), "ours"))
     mutate(graph, 'insert City { name: "oslo" }')
-    refused(graph, og.Conflict, "resolution file is for other heads", resolve=file)
+    late = refused(graph, og.Conflict, "resolution file is for other heads", resolve=file)
+    assert "moved" in late.hint
     refused(graph, og.Conflict, "resolution file is for other heads", resolve=file, dry_run=True)
 
 

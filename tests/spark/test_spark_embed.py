@@ -230,20 +230,24 @@ def test_requests_of_several_partitions_are_under_way_at_once(settings, provider
     assert not both.broken
 
 
-def test_all_partitions_together_keep_the_one_rate_limit(settings, provider):
-    seen: list[float] = []
+def test_all_partitions_together_keep_the_one_rate_limit(settings, provider, monkeypatch):
+    seen: dict[Any, list[float]] = {}
 
     def notes(handler: Any) -> None:
-        seen.append(time.monotonic())
-        (says(429) if len(seen) == 3 else answers)(handler)
+        # A lane has one connection of its own.
+        seen.setdefault(handler.client_address, []).append(time.monotonic())
+        second = [asked for asked in provider.asked if asked.body["input"][0].endswith("title 64")]
+        (says(429) if second and second[0] is handler.asked else answers)(handler)
 
+    monkeypatch.setattr(on_executors, "_BATCHES_PER_LANE", 3)
     provider.always = notes
-    write(*many(64 * 8))
-    run("spark", settings(embeddings_requests_per_minute=600))
-    seen.sort()
-    # Two lanes: each may be early by what its task began later than the other.
-    assert len(seen) == 9
-    assert seen[-1] - seen[0] >= (9 - 1 - 2) * 0.1
+    write(*many(64 * 6))
+    run("spark", settings(embeddings_requests_per_minute=200))
+    # One each 0.3 s, so each of two lanes one each 0.6 s, and one more for the second that was turned away. A slow
+    # machine only makes the distances longer.
+    assert sorted(map(len, seen.values())) == [3, 4]
+    for times in seen.values():
+        assert times[-1] - times[0] >= (len(times) - 1) * 0.5
 
 
 def test_lanes_take_turns_and_those_of_the_next_round_follow():

@@ -168,15 +168,6 @@ def pair(tmp_path: Path, spark: SparkSession) -> Pair:
     return Pair(tmp_path, celled)
 
 
-def test_all_conflicts_are_told_alike_and_nothing_is_written(pair: Pair) -> None:
-    before = pair.graphs["spark"].head_commit_id_for_branch("main")
-    _, told = pair.both()
-    assert len(told) == 2 * 8 + 10
-    assert {c["kind"] for c in told} == {"divergent_insert", "divergent_update", "delete_vs_update"}
-    assert pair.graphs["spark"].head_commit_id_for_branch("main") == before
-    assert pair.staging() == []
-
-
 def test_a_strategy_and_properties_merge_alike(pair: Pair, staged: None) -> None:
     told, metadata, _ = pair.both(strategy="theirs", granularity="property")
     assert told["outcome"] == "merged"
@@ -189,8 +180,13 @@ def test_a_strategy_and_properties_merge_alike(pair: Pair, staged: None) -> None
 
 def test_a_dry_run_and_its_resolution_file_agree(pair: Pair, tmp_path: Path) -> None:
     paths = {engine: tmp_path / f"{engine}.json" for engine in BOTH}
+    before = pair.graphs["spark"].head_commit_id_for_branch("main")
     told = pair.both(dry_run=True, limit=7, resolve=paths)[0]
     assert len(told["changes"]) == 7
+    assert len(told["conflicts"]) == 2 * 8 + 10
+    assert {c["kind"] for c in told["conflicts"]} == {"divergent_insert", "divergent_update", "delete_vs_update"}
+    assert pair.graphs["spark"].head_commit_id_for_branch("main") == before
+    assert pair.staging() == []
     made = [json.loads(paths[engine].read_text()) for engine in BOTH]
     assert made[0]["choices"] == made[1]["choices"]
     given = {"properties": {"name": "b-x-y", "a": 7, "mail": "held"}}

@@ -96,8 +96,6 @@ def test_an_answer_on_spark_is_a_frame_of_one_snapshot(places: dict[str, og.Grap
 def test_what_spark_does_not_know_is_refused_by_name(places: dict[str, og.Graph]) -> None:
     with pytest.raises(og.BadRequest, match="unknown engine 'sparkle'"):
         places["spec"].query("query q() { match { $p: Person } return { $p.name } }", engine="sparkle")
-    with pytest.raises(og.BadRequest, match="--analyze is not for queries on Spark"):
-        places["spec"].query("query q() { match { $p: Person } return { $p.name } }", engine="spark", analyze=True)
 
 
 PEOPLE = "query q() { match { $p: Person $q: Person } return { $p.name } }"

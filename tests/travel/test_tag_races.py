@@ -118,5 +118,5 @@ def test_a_branch_that_is_being_tagged_is_not_deleted(past: Past) -> None:
     graph.tag_create("v1", "draft~1")
     failpoints.disarm_all()
     thread.join()
-    assert "'tag v1' still depends on it" in told[0]
+    assert "tag 'v1' still depends on it" in told[0]
     assert people(graph, snapshot="v1") == past.shown["di"]

@@ -203,7 +203,10 @@ class MergeConflicts(Conflict):
     """
 
     text: str = ""
-    hint: str = "Nothing was written. Decide with --strategy ours|theirs or --resolve FILE, or change the rows."
+    hint: str = (
+        "Nothing was written. See both sides with --dry-run; decide with --strategy ours|theirs, or choice by choice: "
+        "--dry-run --resolve FILE makes a file to fill in."
+    )
     merge_conflicts: tuple[dict[str, Any], ...] = ()
 
     def describe(self) -> str:
@@ -230,7 +233,7 @@ class GraphMoved(Conflict):
     """A branch records its base at another place: the graph was moved or copied."""
 
     text: str = ""
-    hint: str = "Run omnigraph clone to make an independent graph; main stays readable and writable."
+    hint: str = "Branches work where the graph was recorded: put it back there. Here main stays readable and writable."
     branch: str = ""
     recorded_base: str = ""
     root: str = ""

@@ -14,7 +14,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 _MICROSECONDS = re.compile(r"[0-9]{1,18}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_HINT = "Use 2026-05-01T10:00:00Z, a date (its start in UTC), or microseconds since 1970."
+_HINT = "Use 2026-05-01T10:00:00Z (seconds and the zone are needed), a date, or microseconds since 1970."
 
 
 def time_us(moment: Moment) -> int:

@@ -25,7 +25,7 @@ OpOption = Annotated[
 
 Line = tuple[str, str]
 """Text and its style."""
-_SIGNS: Mapping[str, tuple[str, str]] = {
+SIGNS: Mapping[str, tuple[str, str]] = {
     "insert": ("+", "bold green"),
     "update": ("~", "bold yellow"),
     "delete": ("-", "bold red"),
@@ -33,6 +33,7 @@ _SIGNS: Mapping[str, tuple[str, str]] = {
 _CAME, _WENT, _ID, _ABOUT = "green", "red", "yellow", "dim"
 _BEFORE_DIFFERENCE = 24
 _ENDS = ("from", "to")
+_OURS_THEIRS = ("ours", "theirs")
 
 
 def put_lines(lines: Iterable[Line]) -> None:
@@ -50,7 +51,7 @@ def put_lines(lines: Iterable[Line]) -> None:
 
 def change_lines(change: Change) -> Iterator[Line]:
     """One changed node or edge: what it is, then the values that came and went."""
-    sign, style = _SIGNS[change.op]
+    sign, style = SIGNS[change.op]
     yield f"{sign} {change.table_key} '{one_line(change.id)}'{_runs(change.endpoints)}", style
     yield from image_lines(change.before, change.after, indent=4)
 
@@ -94,6 +95,37 @@ def _excerpts(was: Any, now: Any) -> tuple[str, str]:
     return cell("…" + texts[0][start:]), cell("…" + texts[1][start:])
 
 
+def side_lines(dispute: Mapping[str, Any] | None, indent: int) -> Iterator[Line]:
+    """What the sides of a merge made of one row: who deleted it, and the values on which they differ."""
+    if dispute is None:
+        return
+    space = " " * indent
+    yield from ((f"{space}{side}: deleted", "") for side in _OURS_THEIRS if dispute[side] is None)
+    there = {side: _flat(dispute[side]) for side in ("base", *_OURS_THEIRS) if dispute[side] is not None}
+    # What one side deleted is held against the base: it shows what the other did to it.
+    compared = [side for side in there if side != "base" or None in (dispute["ours"], dispute["theirs"])]
+    for name in dict.fromkeys(name for image in there.values() for name in image):
+        if len({json_text(there[side].get(name)) for side in compared}) > 1 and _is_disputed(dispute, name):
+            told = ", ".join(f"{side} {cell(image.get(name))}" for side, image in there.items())
+            yield f"{space}{one_line(name)}: {told}", ""
+
+
+def decision_line(decision: Mapping[str, Any]) -> str:
+    """How one conflict of a merge was settled."""
+    choice = decision["choice"] if isinstance(decision["choice"], str) else "a row of the file"
+    return one_line(f"resolved {decision['table_key']} '{decision['row_id']}' ({decision['kind']}): {choice}")
+
+
+def _flat(image: Mapping[str, Any]) -> dict[str, Any]:
+    return {**image.get("endpoints", {}), **image["properties"]}
+
+
+def _is_disputed(dispute: Mapping[str, Any], name: str) -> bool:
+    """Of a row that is merged by property, only some are; its ends are named as columns there."""
+    named = dispute.get("properties")
+    return not named or name in named or {"from": "src", "to": "dst"}.get(name) in named
+
+
 def commit_lines(commit: GraphCommit) -> Iterator[Line]:
     """Who committed it, when and why."""
     yield f"commit {commit.graph_commit_id}", _ID
@@ -120,7 +152,7 @@ def past_lines(past: Past) -> Iterator[Line]:
         return
     yield from commit_lines(past.cause)
     assert past.op is not None
-    sign, style = _SIGNS[past.op]
+    sign, style = SIGNS[past.op]
     shown = past.after or past.before
     ends = shown.endpoints if shown is not None else None
     yield f"{sign} {past.op}{_runs(ends)}", style

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +60,7 @@ _NESTED: Mapping[type[OmniError], tuple[str, Callable[[dict[str, Any]], dict[str
     PreconditionFailed: ("precondition_failure", dict),
     ChangeDiffRefusal: ("change_diff_refusal", lambda d: {k: v for k, v in d.items() if v is not None}),
 }
+_NO_COMMAND = re.compile("No such command '([^']+)'")
 
 
 class UsageMistake(typer.TyperException):
@@ -134,8 +136,20 @@ def _usage(error: typer.TyperException) -> Failure:
     hint = getattr(error, "hint", "")
     context = getattr(error, "ctx", None)
     if not hint and context is not None:
-        hint = f"See {context.command_path} --help."
+        hint = _elsewhere(text, context) or f"See {context.command_path} --help."
     return Failure(error.exit_code, text, hint, {"error": text, "code": "bad_request"})
+
+
+def _elsewhere(text: str, context: Any) -> str:
+    """Where a command is that was looked for in the wrong group, as `merge` is under `branch`."""
+    found = _NO_COMMAND.match(text)
+    groups = getattr(context.find_root().command, "commands", {})
+    paths = [f"omnigraph {g} {found[1]}" for g, group in groups.items() if found and found[1] in _inside(group)]
+    return f"Did you mean {' or '.join(paths)}?" if paths else ""
+
+
+def _inside(group: Any) -> Mapping[str, Any]:
+    return getattr(group, "commands", {})
 
 
 def _coded(error: OmniError) -> dict[str, Any]:

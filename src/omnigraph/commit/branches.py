@@ -86,7 +86,7 @@ def _fork_commit_table(ctx: CommitContext, source: str | None, name: str) -> Non
 def remove_branch(ctx: CommitContext, name: str, current: str | None) -> None:
     """Remove a branch nobody depends on. Its forks are reclaimed best-effort; what stays is for cleanup."""
     if branch_name(name) is None:
-        raise BadRequest("cannot delete branch 'main'")
+        raise BadRequest("cannot delete branch 'main'", "main always exists.")
     refuse_internal(name)
     if name == current:
         raise Conflict(f"'{name}' is the currently active branch", "Switch to another branch first.")
@@ -119,11 +119,12 @@ def _refuse_dependants(ctx: CommitContext, name: str, refs: dict[str, BranchRef]
     children = sorted(child for child, ref in refs.items() if ref.parent_branch == name)
     others = [None, *sorted(n for n in refs if n != name and n != layout.SCHEMA_LOCK_BRANCH)]
     readers = [] if children else [b for b in others if _reads_from(ctx, b, name)]
-    tags = [f"tag {tag}" for tag in tags_that_need(ctx, state)]
-    if dependants := [*children, *map(branch_label, readers), *tags]:
+    tags = tags_that_need(ctx, state)
+    branches = [f"branch '{branch}'" for branch in (*children, *map(branch_label, readers))]
+    if dependants := [*branches, *(f"tag '{tag}'" for tag in tags)]:
         raise Conflict(
-            f"branch '{name}' cannot be deleted: {', '.join(map(repr, dependants))} still depends on it",
-            "Delete what depends on it first.",
+            f"branch '{name}' cannot be deleted: {', '.join(dependants)} still depends on it",
+            f"See omnigraph tag delete {tags[0]}." if tags and not branches else "Delete what depends on it first.",
         )
 
 

@@ -113,7 +113,7 @@ class Transport:
         """The answer's body, once the provider gives one."""
         payload = orjson.dumps(body)
         patience = self._patience
-        self._wait_ms(self._turn_ms - monotonic_ms())
+        self._wait_for_turn()
         ends_ms = monotonic_ms() + patience.deadline_ms if patience.deadline_ms else None
         pause_ms = patience.backoff_ms
         for attempt in count(1):
@@ -127,20 +127,23 @@ class Transport:
                 why, wait_ms = f"HTTP {answer.status}", max(pause_ms, answer.retry_after_ms)
             except _Lost as lost:
                 why = str(lost)
-            wait_ms = max(wait_ms, self._turn_ms - monotonic_ms())
             left_ms = None if ends_ms is None else ends_ms - monotonic_ms()
             is_last = attempt >= patience.attempts
             if left_ms is not None and left_ms <= (0 if is_last else wait_ms):
                 raise self._too_late(attempt, why)
             if is_last:
                 raise self._down(attempt, why)
-            self._wait_ms(wait_ms)
+            sleep(wait_ms / 1000)
+            waited_ms = self._wait_for_turn()
+            ends_ms = None if ends_ms is None else ends_ms + waited_ms
             pause_ms *= 2
         raise AssertionError("unreachable")
 
-    def _wait_ms(self, wait_ms: int) -> None:
-        if wait_ms > 0:
-            sleep(wait_ms / 1000)
+    def _wait_for_turn(self) -> int:
+        left_ms = max(self._turn_ms - monotonic_ms(), 0)
+        if left_ms:
+            sleep(left_ms / 1000)
+        return left_ms
 
     def _attempt(self, path: str, payload: bytes, ends_ms: int | None) -> _Answer:
         self._turn_ms = monotonic_ms() + self._pace.interval_ms

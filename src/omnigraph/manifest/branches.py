@@ -42,7 +42,7 @@ def create_manifest_branch(manifest: ManifestStore, source: str | None, name: st
     if source is not None and source not in refs:
         raise NotFound(f"branch '{source}' not found", "See omnigraph branch list.")
     if name in refs:
-        raise Conflict(f"branch '{name}' already exists")
+        raise Conflict(f"branch '{name}' already exists", "Choose another name, or delete it first.")
     clash = next((n for n in refs if n.startswith(f"{name}/") or name.startswith(f"{n}/")), None)
     if clash is not None:
         raise Conflict(f"branch names may not be path ancestors or descendants: '{name}' and '{clash}'")

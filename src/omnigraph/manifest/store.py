@@ -17,7 +17,7 @@ from typing import Literal
 import orjson
 import pyarrow as pa
 
-from omnigraph.base.errors import BadRequest, Conflict, NotFound
+from omnigraph.base.errors import BadRequest, Conflict, NotFound, OmniError
 from omnigraph.manifest import layout
 from omnigraph.manifest.legacy import legacy_commit_rows
 from omnigraph.manifest.lineage import CommitLog, GraphCommit, Origin
@@ -186,16 +186,26 @@ class ManifestStore:
         # Where asking is cheap, also notice that another graph lies here now.
         if self.root.is_local and not exists(known.own_file):
             return False
-        if known.branch is None:
-            return True
-        found = self.branch(known.branch)
-        return found is not None and found.incarnation == known.incarnation
+        return known.branch is None or self._is_live(known.branch, known.incarnation)
 
     def _load(self, branch: str | None, known: BranchState | None) -> BranchState:
         own = self.branch(branch) if branch is not None else None
         if branch is not None and own is None:
             self._states.pop(branch, None)
             raise NotFound(f"branch '{branch}' not found", "See omnigraph branch list.")
+        try:
+            return self._load_newest(branch, own, known)
+        except OmniError:
+            if own is None or self._is_live(branch, own.incarnation):
+                raise
+            # It was deleted while its files were read, and perhaps made again.
+            return self._load(branch, None)
+
+    def _is_live(self, branch: str | None, incarnation: str) -> bool:
+        found = self.branch(branch) if branch is not None else None
+        return found is not None and found.incarnation == incarnation
+
+    def _load_newest(self, branch: str | None, own: BranchRef | None, known: BranchState | None) -> BranchState:
         table = open_newest(self.ref(branch), "__manifest")
         same = known is not None and (own is None or known.incarnation == own.incarnation)
         # Only today's shape tells by itself which rows are new; an older one keeps its commits elsewhere.

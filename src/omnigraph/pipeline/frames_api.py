@@ -11,7 +11,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from omnigraph.base.errors import BadRequest
 from omnigraph.base.moments import Moment
 from omnigraph.engine.analytics.call import Asked, Scope
 from omnigraph.engine.read.limits import ReadLimits
@@ -29,6 +28,7 @@ from omnigraph.pipeline.load import load_inputs
 from omnigraph.pipeline.options import GraphOptions, store_options
 from omnigraph.pipeline.query.deadline import deadline
 from omnigraph.pipeline.query.run import fitted, query_frame
+from omnigraph.pipeline.query.trace import NOTE, StepTrace
 from omnigraph.pipeline.read_plan import READ_OPTIONS, named_snapshot, plan_frame
 from omnigraph.pipeline.session import spark_session
 from omnigraph.records.blobs import EXTERNAL_MARKER
@@ -151,28 +151,34 @@ class SparkGraph:
         exact: bool = False,
         analyze: bool = False,
     ) -> QueryResult:
-        """The same as a result in memory. Vectors are always compared exactly."""
-        if analyze:
-            hint = "Use the embedded engine for it; on Spark, look at the plan with explain()."
-            raise BadRequest("--analyze is not for queries on Spark", hint)
+        """The same as a result in memory. Vectors are always compared exactly.
+
+        With `analyze` each step is run by itself, and `plan` of the result tells what it gave and took.
+        """
         view, target = self._graph.view_of(branch, snapshot, as_of)
         call = ReadCall(source, name, params)
         compiled = self._graph.reader.compiled(view.catalog, call)
         limits = ReadLimits.of(self._graph.settings, timeout_ms)
         with deadline(self.session, limits), spark_failures(f"query '{compiled.query.name}'"):
-            frame = self.query_frame(view, call)
+            trace = StepTrace() if analyze else None
+            frame = self.query_frame(view, call, trace)
             found = (frame.limit(limits.result_rows + 1) if limits.result_rows else frame).toArrow()
         if limits.result_rows and found.num_rows > limits.result_rows:
             raise limits.too_many_rows()
+        shown = None
+        if trace is not None:
+            shown = self._graph.reader.analyzed(view, compiled, trace.steps, found.num_rows, trace.seconds)
+            shown = f"{shown}\n{NOTE}"
         return QueryResult(
             fitted(found, compiled.plan),
             [column.type for column in compiled.query.columns],
             query_name=compiled.query.name,
             target=target,
             graph_commit_id=view.snapshot.graph_commit_id,
+            plan=shown,
         )
 
-    def query_frame(self, view: View, call: ReadCall) -> DataFrame:
+    def query_frame(self, view: View, call: ReadCall, trace: StepTrace | None = None) -> DataFrame:
         reader = self._graph.reader
         compiled = reader.compiled(view.catalog, call)
 
@@ -180,7 +186,8 @@ class SparkGraph:
             return self._frame(table_key, view.snapshot, columns, None)
 
         with spark_failures(f"query '{compiled.query.name}'"), reader.embedding() as embed:
-            return query_frame(self.session, read, view, compiled, reader.values(compiled, call), embed)
+            values, keep = reader.values(compiled, call), trace.kept if trace is not None else None
+            return query_frame(self.session, read, view, compiled, values, embed, keep)
 
     def analytics(self, view: View, scope: Scope, asked: Asked) -> pa.Table:
         """The values of an algorithm, in memory."""

@@ -21,7 +21,7 @@ _CONFLICT_TEXTS = (
 )
 _DISK_FULL_TEXTS = ("No space left on device", "Disk quota exceeded", "os error 28", "os error 122")
 # A read that fails under way reaches us through Arrow, as an error about values.
-_IO_TEXT = "LanceError(IO)"
+_IO_TEXTS = ("LanceError(IO)", "External error: Not found")
 _READ_ONLY_TEXTS = ("Read-only file system", "Permission denied", "os error 30", "os error 13")
 
 
@@ -55,7 +55,7 @@ def translate(error: BaseException, what: str) -> OmniError | None:
         )
     if type(error).__name__ == "PanicException":
         return InternalError(f"could not {what}: Lance gave up: {text.splitlines()[0] if text else ''}")
-    if isinstance(error, OSError) or _IO_TEXT in text:
+    if isinstance(error, OSError) or any(t in text for t in _IO_TEXTS):
         return Unavailable(f"could not {what}: {text.splitlines()[0] if text else error!r}", what="store")
     return None
 

@@ -11,6 +11,7 @@ import typer
 
 from omnigraph.cli.change_text import (
     KindOption,
+    Line,
     OpOption,
     TypeOption,
     block_lines,
@@ -24,7 +25,7 @@ from omnigraph.cli.command import BranchOption, Run, command, help_if_no_command
 from omnigraph.cli.commands.export import save
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import JSON
-from omnigraph.cli.output import json_text, put_json, put_line
+from omnigraph.cli.output import json_text, put_json, put_line, say
 from omnigraph.cli.times import duration_of
 
 if TYPE_CHECKING:
@@ -162,13 +163,14 @@ def _poll(
         raise UsageMistake("--start, --cursor and --page-token cannot be given together", "Give one of them.")
     graph = run.read()
     asked = {**_filter(kind, type, op), "branch": run.branch(branch), "commits": commits, "limit": limit}
+    is_filtered = bool(kind or type or op)
     page = graph.changes_poll(**asked, start=start, cursor=cursor, page_token=page_token)
     if follow:
-        _follow(run, graph, asked, page, duration_of(interval).total_seconds())
+        _follow(run, graph, asked, page, duration_of(interval).total_seconds(), is_filtered)
     elif run.format == JSON:
         put_json(page.to_json())
     else:
-        put_lines(line for block in page.blocks for line in block_lines(block))
+        put_lines(_page_lines(page, is_filtered))
         for name in ("next_page_token", "cursor"):
             if getattr(page, name) is not None:
                 put_line(f"{name}: {getattr(page, name)}")
@@ -176,20 +178,28 @@ def _poll(
             put_line(f"caught_up: {'yes' if page.caught_up else 'no'}")
 
 
-def _follow(run: Run, graph: Graph, asked: dict[str, Any], page: FeedPage, wait_s: float) -> None:
+def _page_lines(page: FeedPage, is_filtered: bool) -> Iterator[Line]:
+    """Its blocks; of those in which a filter found nothing a person need not hear."""
+    for block in page.blocks:
+        if block.changes or block.boundary is not None or not is_filtered:
+            yield from block_lines(block)
+
+
+def _follow(run: Run, graph: Graph, asked: dict[str, Any], page: FeedPage, wait_s: float, is_filtered: bool) -> None:
     """Print pages as they come, one JSON line each for programs; an interrupt tells where to go on."""
     try:
         while True:
             if run.format == JSON and (page.blocks or page.next_page_token):
                 put_line(json_text(page.to_json()))
             elif run.format != JSON:
-                put_lines(line for block in page.blocks for line in block_lines(block))
+                put_lines(_page_lines(page, is_filtered))
             if page.caught_up:
                 time.sleep(wait_s)
             page = graph.changes_poll(**asked, cursor=page.cursor, page_token=page.next_page_token)
     except KeyboardInterrupt:
         going_on = f"--cursor {page.cursor}" if page.cursor else f"--page-token {page.next_page_token}"
-        run.note(f"go on with {going_on}")
+        # Not a remark: whoever follows quietly needs it as much.
+        say(f"go on with {going_on}")
         raise
 
 

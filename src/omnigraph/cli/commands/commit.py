@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omnigraph.base.clock import iso_us
+from omnigraph.base.ids import is_ulid
 from omnigraph.base.moments import time_us
 from omnigraph.cli.bodies import commit_body, recovery_body
+from omnigraph.cli.change_text import decision_line
 from omnigraph.cli.command import BranchOption, Run, command, help_if_no_command
 from omnigraph.cli.commands import changes
 from omnigraph.cli.commands.merge import add_to_commit
@@ -32,7 +34,7 @@ _LIST_EXAMPLES = (
 )
 _SHOW_EXAMPLES = (
     "omnigraph commit show 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --store ./library",
-    "omnigraph commit show 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --store ./library --json",
+    "omnigraph commit show main~1 --store ./library --json",
 )
 
 
@@ -69,10 +71,13 @@ def _list(
         put_rows(Rows("commit list", {"branch": on}, _COLUMNS, [_row(c) for c in commits]), run.format)
 
 
-def _show(run: Run, id: Annotated[str, typer.Argument(metavar="ID", help="The commit id.")]) -> None:
+def _show(
+    run: Run,
+    id: Annotated[str, typer.Argument(metavar="ID", help="A commit id, or what names one: main, main~1, a tag.")],
+) -> None:
     """Show one commit: who made it, when, why, and what it changed."""
     graph = run.read()
-    commit = graph.get_commit(id)
+    commit = graph.get_commit(id if is_ulid(id.strip()) else graph.snapshot_of(id).graph_commit_id or id)
     records: Sequence[RecoveryRecord] = graph.recoveries().records if commit.kind == "recovery" else ()
     record = next((r for r in records if r.graph_commit_id == commit.graph_commit_id), None)
     if run.format == JSON:
@@ -140,8 +145,15 @@ def _commit_lines(commit: GraphCommit) -> Iterator[str]:
         yield "message: " + "\n  ".join(one_line(line) for line in commit.message.rstrip("\n").split("\n"))
     for table_key, effect in commit.counts.items():
         yield f"{table_key}: inserts={effect.inserts} updates={effect.updates} deletes={effect.deletes}"
+    yield from map(decision_line, _decisions(commit))
     if commit.metadata:
         yield f"metadata: {json_text(commit.metadata)}"
+
+
+def _decisions(commit: GraphCommit) -> Sequence[Mapping[str, Any]]:
+    """How the conflicts of a merge were settled."""
+    ours = commit.metadata.get("omnigraph") or {}
+    return (ours.get("merge") or {}).get("choices") or ()
 
 
 def _record_lines(record: RecoveryRecord) -> Iterator[str]:

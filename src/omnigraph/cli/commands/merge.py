@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omnigraph.cli.change_text import SIGNS, Line, decision_line, put_lines, side_lines
 from omnigraph.cli.command import ActorOption, BranchOption, MessageOption, Run, YesOption, command
 from omnigraph.cli.failures import EXIT_CODES, conflict_line
 from omnigraph.cli.formats import JSON
@@ -35,7 +36,6 @@ _REVERT_EXAMPLES = (
     "omnigraph commit revert 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --store ./library",
     "omnigraph commit revert main~0 --store ./library -m 'undo the merge'",
 )
-_SIGNS: Mapping[str, str] = {"insert": "+", "update": "~", "delete": "-"}
 
 
 class Strategy(StrEnum):
@@ -94,7 +94,7 @@ def _merge(
     with engine_progress(expected, run.told.quiet) as shown:
         done: Any = graph.branch_merge(source, target, **options, progress=shown.stage, tell_tasks=shown.tasks)
     if dry_run:
-        _put_preview(run, done)
+        _put_preview(run, done, resolve)
     else:
         _put_merged(run, done)
 
@@ -104,46 +104,55 @@ def _put_merged(run: Run, done: MergeResult) -> None:
         put_json(done.to_json())
     else:
         put_line(f"merged {done.source} into {done.target}: {done.outcome}")
-        _put_tables(done.tables)
+        if done.graph_commit_id is not None:
+            put_line(f"commit {done.graph_commit_id}")
+            _put_tables(done.tables)
         if done.branch_deleted:
             put_line(f"deleted branch {done.source}")
     if done.branch_delete_error is not None:
         say(f"branch {done.source} was not deleted: {done.branch_delete_error}", label="warning", style="bold yellow")
 
 
-def _put_preview(run: Run, told: MergePreview) -> None:
+def _put_preview(run: Run, told: MergePreview, resolve: str | None) -> None:
     if told.template is not None:
         run.note(f"wrote {told.template}: give each conflict a choice, then merge with --resolve {told.template}")
+    elif resolve is not None and not told.disputes:
+        run.note(f"no row needs a choice: {resolve} is not needed")
     if run.format == JSON:
         put_json(told.to_json())
     else:
-        for line in _preview_lines(told):
-            put_line(line)
+        put_lines(_preview_lines(told))
     if told.conflicts:
         from omnigraph.base.errors import Kind
 
         raise typer.Exit(EXIT_CODES[Kind.CONFLICT])
 
 
-def _preview_lines(told: MergePreview) -> Iterator[str]:
+def _preview_lines(told: MergePreview) -> Iterator[Line]:
     verdict = f"{len(told.conflicts)} conflicts" if told.conflicts else told.outcome
-    yield f"would merge {told.source} into {told.target}: {verdict}"
-    yield from _table_lines(told.tables)
+    yield f"would merge {told.source} into {told.target}: {verdict}", "bold"
+    yield from ((line, "") for line in _table_lines(told.tables))
     for change in told.changes:
-        yield one_line(f"{_SIGNS[change['op']]} {change['table_key']} '{change['id']}'")
+        sign, style = SIGNS[change["op"]]
+        yield one_line(f"{sign} {change['table_key']} '{change['id']}'"), style
     unlisted = sum(t["inserts"] + t["updates"] + t["deletes"] for t in told.tables) - len(told.changes)
     if unlisted:
-        yield f"and {unlisted} more changes"
+        yield f"and {unlisted} more changes", ""
+    sides = {(found["table_key"], found["row_id"]): found for found in told.disputes}
     for decision in told.resolved:
-        choice = decision["choice"] if isinstance(decision["choice"], str) else "a row of the file"
-        yield one_line(f"resolved {decision['table_key']} '{decision['row_id']}' ({decision['kind']}): {choice}")
+        key = (decision["table_key"], decision["row_id"])
+        yield decision_line(decision), "bold"
+        yield from side_lines(sides.get(key), indent=4)
     for conflict in told.conflicts:
-        yield one_line(f"conflict {conflict_line(conflict.to_json())}")
+        yield one_line(f"conflict {conflict_line(conflict.to_json())}"), "bold red"
+        yield from side_lines(sides.get((conflict.table_key, conflict.row_id)), indent=4)
 
 
 def _put_tables(tables: Sequence[Mapping[str, Any]]) -> None:
     for line in _table_lines(tables):
         put_line(line)
+    if not tables:
+        put_line("(no rows changed)")
 
 
 def _table_lines(tables: Sequence[Mapping[str, Any]]) -> Iterator[str]:

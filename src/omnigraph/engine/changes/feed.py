@@ -168,11 +168,13 @@ class Feed:
         if members.get("g") != mine["g"]:
             raise rejected(what, "it belongs to another graph")
         if members.get("b") != mine["b"]:
-            raise rejected(what, f"it belongs to branch '{members.get('b')}'")
+            hint = f"Poll that branch: --branch {members.get('b')}. For '{mine['b']}' start without a cursor."
+            raise rejected(what, f"it belongs to branch '{members.get('b')}'", hint)
         if members.get("i") != mine["i"]:
             raise rejected(what, f"it belongs to an earlier branch of the name '{mine['b']}'")
         if members.get("f") != mine["f"]:
-            raise rejected(what, "it was made with another filter")
+            hint = "Give the same --kind, --type and --op as the poll or baseline it came from, or start anew."
+            raise rejected(what, "it was made with another filter", hint)
         return members
 
     def _place(self, what: str, commit_id: Any) -> int:

@@ -51,9 +51,9 @@ def decode_token(what: str, token: str) -> dict[str, Any]:
     return members
 
 
-def rejected(what: str, why: str) -> BadRequest:
-    hint = "Take a baseline, or start anew." if what == CURSOR else "Ask for the first page again."
-    return BadRequest(f"{what} rejected: {why}", hint)
+def rejected(what: str, why: str, hint: str = "") -> BadRequest:
+    anew = "Take a baseline, or start anew." if what == CURSOR else "Ask for the first page again."
+    return BadRequest(f"{what} rejected: {why}", hint or anew)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Combination:
     scratch: Scratch
     progress: Progress
     listed_max: int = 0
-    explains: bool = False
+    explains: int = 0
 
     def run(self) -> Combined:
         """Decide every row, then check the result if every row was decided."""

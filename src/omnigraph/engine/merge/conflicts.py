@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.base.errors import MergeConflicts
-from omnigraph.engine.merge.table import MESSAGES, Outcome
+from omnigraph.engine.merge.table import MESSAGES, Outcome, Violated
+
+_BROKEN = "Nothing was written. No strategy decides these: change the rows on one of the branches, then merge again."
 
 
 @dataclass(frozen=True)
@@ -37,4 +39,6 @@ class MergeConflict:
 def refusal(conflicts: Iterable[MergeConflict], hint: str | None = None) -> MergeConflicts:
     """The error that tells all of them, in order."""
     found = tuple(c.to_json() for c in sorted(conflicts, key=lambda c: c.order))
+    if hint is None and {c["kind"] for c in found} <= set(Violated):
+        hint = _BROKEN
     return MergeConflicts(merge_conflicts=found) if hint is None else MergeConflicts("", hint, found)

@@ -25,6 +25,7 @@ _HEADS = ("source_commit_id", "target_commit_id", "base_commit_id")
 _MEMBERS = frozenset({*_HEADS, "granularity", "choices"})
 _ENTRY = frozenset({"table_key", "row_id", "kind", "properties", "base", "ours", "theirs", "choice"})
 _ROW = frozenset({"properties", "endpoints"})
+_ANOTHER = "Nothing was written. Make another file with --dry-run --resolve and fill in its choices."
 
 
 @dataclass(frozen=True)
@@ -127,14 +128,17 @@ def read_choices(path: str, heads: Heads, granularity: Granularity) -> dict[tupl
     told = _object(path, _loaded(path), "the file", _MEMBERS)
     for name in (*_HEADS, "choices"):
         if name not in told:
-            raise _bad(path, f"has no '{name}'")
+            raise _bad(path, f"has no '{name}'", _ANOTHER)
     if {name: told[name] for name in _HEADS} != heads.to_json():
         raise Conflict(
             "resolution file is for other heads",
-            f"Nothing was written. A branch moved since '{path}' was made; make a new one with --dry-run --resolve.",
+            f"Nothing was written. '{path}' was made for other branches, or before {_moved(told, heads)} moved. "
+            "Make another file with --dry-run --resolve NEW_FILE; one that is there is never replaced.",
         )
-    if told.get("granularity", "row") != granularity:
-        raise _bad(path, f"was made with --granularity {told['granularity']}, not {granularity}")
+    made_with = told.get("granularity", "row")
+    if made_with != granularity:
+        hint = f"Nothing was written. Add --granularity {made_with}, or make another file with --dry-run --resolve."
+        raise _bad(path, f"was made with --granularity {made_with}, not {granularity}", hint)
     if not isinstance(told["choices"], list):
         raise _bad(path, "'choices' is not a list")
     found: dict[tuple[str, str], Choice] = {}
@@ -174,7 +178,7 @@ def _loaded(path: str) -> Any:
     except OSError as error:
         raise BadRequest(f"cannot read '{path}': {error.strerror}") from error
     except ValueError as error:
-        raise _bad(path, f"is not valid JSON: {error}") from error
+        raise _bad(path, f"is not valid JSON: {error}", "Nothing was written. Correct the file.") from error
 
 
 def _entry(path: str, number: int, entry: Any) -> tuple[tuple[str, str], Choice | None]:
@@ -197,13 +201,19 @@ def _entry(path: str, number: int, entry: Any) -> tuple[tuple[str, str], Choice 
 
 def _object(path: str, value: Any, place: str, members: frozenset[str] | None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _bad(path, f"{place} is not an object")
+        raise _bad(path, f"{place} is not an object", _ANOTHER if place == "the file" else "")
     unknown = sorted(value.keys() - members) if members is not None else []
     if unknown:
         raise _bad(path, f"{place} has an unknown member '{unknown[0]}'")
     return value
 
 
-def _bad(path: str, what: str) -> BadRequest:
-    hint = f"Nothing was written. A choice is {', '.join(map(repr, CHOICES))} or an object with 'properties'."
-    return BadRequest(f"resolution file '{path}': {what}", hint)
+def _moved(told: Mapping[str, Any], heads: Heads) -> str:
+    """Which of the two branches has another head than the file says."""
+    source, target = told["source_commit_id"] != heads.source, told["target_commit_id"] != heads.target
+    return "the source" if source and not target else "the branch merged into" if target and not source else "both"
+
+
+def _bad(path: str, what: str, hint: str = "") -> BadRequest:
+    choices = f"Nothing was written. A choice is {', '.join(map(repr, CHOICES))} or an object with 'properties'."
+    return BadRequest(f"resolution file '{path}': {what}", hint or choices)

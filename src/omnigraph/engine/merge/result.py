@@ -49,6 +49,8 @@ class MergePreview:
     resolved_total: int = 0
     template: str | None = field(default=None)
     """The resolution file that was written."""
+    disputes: tuple[dict[str, Any], ...] = ()
+    """The first rows on which the sides disagree, resolved ones too: each as the base, ours and theirs have it."""
 
     def to_json(self) -> dict[str, Any]:
         told: dict[str, Any] = {"source": self.source, "target": self.target, "base_commit_id": self.base_commit_id}

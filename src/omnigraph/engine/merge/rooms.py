@@ -40,7 +40,7 @@ class Room(Protocol):
     bench: Bench
     beat: StagingBeat | None
 
-    def combination(self, resolver: Resolver, progress: Progress, listed_max: int, explains: bool) -> Combination: ...
+    def combination(self, resolver: Resolver, progress: Progress, listed_max: int, explains: int) -> Combination: ...
 
 
 OpenRoom = Callable[[Sides], AbstractContextManager[Room]]
@@ -53,7 +53,7 @@ class EmbeddedRoom:
         self._sides = sides
         self.bench: Bench = EmbeddedBench(scratch)
 
-    def combination(self, resolver: Resolver, progress: Progress, listed_max: int, explains: bool) -> Combination:
+    def combination(self, resolver: Resolver, progress: Progress, listed_max: int, explains: int) -> Combination:
         sides, scratch = self._sides, self.bench.scratch
         return Combination(sides.view, sides.base, sides.source, resolver, scratch, progress, listed_max, explains)
 

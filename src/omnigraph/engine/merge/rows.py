@@ -51,14 +51,14 @@ class MergedTable:
     """Give it the batches of one table in id order."""
 
     def __init__(
-        self, catalog: Catalog, type_: TableType, resolver: Resolver, scratch: Scratch, listed_max: int, explains: bool
+        self, catalog: Catalog, type_: TableType, resolver: Resolver, scratch: Scratch, listed_max: int, explains: int
     ) -> None:
         self.type_ = type_
         self.inserts = self.updates = self.deletes = 0
         self.listed: list[tuple[str, str]] = []
         self.conflicts: list[MergeConflict] = []
         self.disputes: list[dict[str, Any]] = []
-        """With `explains`: each conflict that was found, with the row as every side has it."""
+        """The first `explains` conflicts that were found, with the row as every side has it."""
         self._catalog, self._resolver, self._explains = catalog, resolver, explains
         self._listed_max = listed_max
         self._rows = RowSpool(type_.arrow_schema.append(_POSITION_FIELD), scratch)
@@ -116,7 +116,7 @@ class MergedTable:
                 self._pick(result, row, letters, TARGET)
                 continue
             conflict = self._conflict(met, row)
-            if self._explains:
+            if len(self.disputes) < self._explains:
                 self.disputes.append(_explained(met, row, conflict))
             choice = self._resolver.choice(conflict)
             if choice is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from sys import maxsize
 
 from omnigraph.base.errors import BadRequest, OmniError
 from omnigraph.catalog.catalog import Catalog
@@ -61,7 +62,10 @@ class MergeCall:
         for name in (self.source, self.target):
             refuse_internal(name)
         if self.source == self.target:
-            raise BadRequest("merge needs distinct source and target", "Name two branches.")
+            raise BadRequest(
+                "merge needs distinct source and target",
+                f"Both are '{branch_label(self.source)}'. Name the branch to bring over and, with --into, another.",
+            )
 
     @property
     def labels(self) -> tuple[str, str]:
@@ -90,7 +94,7 @@ class _Merge:
         base = self.history.entries_at(self.heads.base)
         return Sides(self.ctx, self.view, base, self.theirs.entries, self.call.dry_run, actor)
 
-    def combine(self, room: Room, resolver: Resolver, progress: Progress, explains: bool) -> Combined:
+    def combine(self, room: Room, resolver: Resolver, progress: Progress, explains: int) -> Combined:
         listed = self.call.limit if self.call.dry_run else 0
         source = View(self.view.root, self.theirs.snapshot(), self.view.catalog, self.theirs.incarnation)
         with told_if_deleted(self.ctx, source), told_if_deleted(self.ctx, self.view):
@@ -114,7 +118,7 @@ def branch_merge(
         resolver = _resolver(call, merge.heads)
         with open_room(merge.sides(notes.actor)) as room:
             tell = progress or quiet
-            made = merge.combine(room, resolver, tell, explains=False)
+            made = merge.combine(room, resolver, tell, explains=0)
             made.raise_conflicts()
             said = Said(BRANCH_MERGE, notes, {"merge": resolver.metadata()}, merge.heads.source)
             receipt = commit_combined(ctx, merge.view, made, said, room.bench, tell, room.beat)
@@ -143,8 +147,10 @@ def preview_merge(
     template = call.resolve if call.resolve is not None and not is_present(call.resolve) else None
     resolver = _resolver(replace(call, resolve=None) if template else call, merge.heads)
     with open_room(merge.sides()) as room:
-        made = merge.combine(room, resolver, progress or quiet, explains=template is not None)
-        if template is not None:
+        made = merge.combine(room, resolver, progress or quiet, explains=maxsize if template else call.limit)
+        if not made.disputes:
+            template = None
+        elif template is not None:
             write_template(template, merge.heads, call.granularity, made.disputes)
         return replace(
             told,
@@ -155,6 +161,7 @@ def preview_merge(
             resolved=tuple(decision.to_json() for decision in resolver.listed),
             resolved_total=resolver.total,
             template=template,
+            disputes=tuple(made.disputes[: call.limit]),
         )
 
 

@@ -31,7 +31,7 @@ from omnigraph.engine.view import View
 from omnigraph.lang.gq import parse_queries, select_query
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.plan.check import check_query
-from omnigraph.plan.explain import Estimates, explained
+from omnigraph.plan.explain import Estimates, Seen, explained
 from omnigraph.plan.needs import columns_read
 from omnigraph.plan.operands import Values
 from omnigraph.plan.params import bind_parameters
@@ -92,7 +92,7 @@ class Reader:
             table = self._table(view, identity, compiled, call, trace)
         shown = None
         if trace is not None:
-            shown = explained(compiled.plan, _estimates(view), trace.steps, table.num_rows, perf_counter() - begun)
+            shown = self.analyzed(view, compiled, trace.steps, table.num_rows, perf_counter() - begun)
         return QueryResult(
             table,
             compiled.types,
@@ -114,6 +114,10 @@ class Reader:
     def explain(self, view: View, call: ReadCall) -> str:
         """How the query would be answered; nothing is read."""
         return explained(self.compiled(view.catalog, call).plan, _estimates(view))
+
+    def analyzed(self, view: View, compiled: Compiled, seen: Seen, rows: int, seconds: float) -> str:
+        """The plan with what its steps gave and took."""
+        return explained(compiled.plan, _estimates(view), seen, rows, seconds)
 
     def compiled(self, catalog: Catalog, call: ReadCall) -> Compiled:
         key = (call.source, call.name, call.file, id(catalog))

@@ -75,7 +75,7 @@ class SparkRoom:
         self.bench: Bench = bench
         self.beat = beat
 
-    def combination(self, resolver: Resolver, progress: Progress, listed_max: int, explains: bool) -> Combination:
+    def combination(self, resolver: Resolver, progress: Progress, listed_max: int, explains: int) -> Combination:
         sides, bench = self._sides, self._spark_bench
         given = (sides.view, sides.base, sides.source, resolver, bench.scratch, progress, listed_max, explains)
         return SparkCombination(*given, spark_bench=bench)

@@ -36,7 +36,7 @@ class SpreadTable(MergedTable):
         resolver: Resolver,
         scratch: Scratch,
         listed_max: int,
-        explains: bool,
+        explains: int,
         desk: Desk,
     ) -> None:
         super().__init__(catalog, type_, resolver, scratch, listed_max, explains)

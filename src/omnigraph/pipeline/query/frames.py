@@ -19,6 +19,8 @@ Reader = Callable[[str, Sequence[str]], DataFrame]
 """A table by its key, with these columns."""
 Matched = Callable[[TextSearch], DataFrame]
 """The ids of the nodes whose text matches, as the column `id`."""
+Keep = Callable[["Step", Callable[[], "Rows"]], "Rows"]
+"""The rows of a step, given how they are found."""
 
 
 class Names:
@@ -51,6 +53,7 @@ class Frames:
         searches: Iterable[TextSearch],
         values: Values,
         find_node: Callable[[str], NodeType],
+        keep: Keep | None = None,
     ) -> None:
         self.names = Names()
         self._read = read
@@ -59,8 +62,14 @@ class Frames:
         self._searches = list(dict.fromkeys(searches))
         self._values = values
         self._find_node = find_node
+        self._keep = keep
 
     def rows(self, step: Step, given: Rows | None = None) -> Rows:
+        if self._keep is None:
+            return self._rows(step, given)
+        return self._keep(step, lambda: self._rows(step, given))
+
+    def _rows(self, step: Step, given: Rows | None) -> Rows:
         match step:
             case Scan():
                 return self._scan(step)

@@ -12,7 +12,7 @@ from omnigraph.engine.read.query import Compiled
 from omnigraph.engine.view import View
 from omnigraph.lang.gq.ast import Function
 from omnigraph.pipeline.query.expressions import literal_of
-from omnigraph.pipeline.query.frames import Frames, Reader
+from omnigraph.pipeline.query.frames import Frames, Keep, Reader
 from omnigraph.pipeline.query.scores import Embed, Found, Scores
 from omnigraph.plan.operands import Values
 from omnigraph.plan.searches import text_searches
@@ -33,9 +33,15 @@ from omnigraph.records.fit import fit
 
 
 def query_frame(
-    session: SparkSession, read: Reader, view: View, compiled: Compiled, values: Values, embed: Embed
+    session: SparkSession,
+    read: Reader,
+    view: View,
+    compiled: Compiled,
+    values: Values,
+    embed: Embed,
+    keep: Keep | None = None,
 ) -> DataFrame:
-    """The result of the query; Spark computes it when somebody asks for its rows."""
+    """The result of the query; Spark computes it when somebody asks for its rows, or `keep` for those of a step."""
     plan = compiled.plan
 
     def find_node(name: str) -> NodeType:
@@ -44,7 +50,7 @@ def query_frame(
         return node
 
     found = Found(session, view, values)
-    frames = Frames(read, found.matched, compiled.columns, text_searches(plan), values, find_node)
+    frames = Frames(read, found.matched, compiled.columns, text_searches(plan), values, find_node, keep)
     rows = frames.rows(plan.step)
     return _Output(plan, frames, Scores(plan, frames.names, found, values, embed), values).of(rows.frame)
 
