@@ -169,6 +169,26 @@ def test_a_cursor_that_does_not_fit_is_refused(cli: Cli, graph: og.Graph) -> Non
     assert cli("changes", "poll", "--cursor", "x", "--start", "now", *STORE).code == 2
 
 
+def test_a_cursor_of_another_branch_or_filter_is_refused_with_what_fits_it(cli: Cli, graph: og.Graph) -> None:
+    graph.branch_create("draft")
+    cursor = cli("changes", "poll", *STORE, "--json").json["cursor"]
+    assert (
+        "hint: Poll that branch: --branch main."
+        in cli("changes", "poll", "--cursor", cursor, "--branch", "draft", *STORE).err
+    )
+    filtered = cli("changes", "poll", "--cursor", cursor, "--type", "Person", *STORE)
+    assert "hint: Give the same --kind, --type and --op" in filtered.err
+
+
+def test_a_filtered_poll_leaves_out_commits_in_which_nothing_was_found(cli: Cli, graph: og.Graph) -> None:
+    whole = cli("changes", "poll", "--start", "beginning", "--type", "Person", *STORE).lines
+    assert sum(line.startswith("commit ") for line in whole) == 2
+    none = cli("changes", "poll", "--start", "beginning", "--type", "Book", *STORE).lines
+    assert [line.split(":")[0] for line in none] == ["cursor", "caught_up"]
+    body = cli("changes", "poll", "--start", "beginning", "--type", "Book", *STORE, "--json").json
+    assert len(body["blocks"]) == 2
+
+
 def test_reclaimed_history_is_told_with_the_first_commit_that_is_gone(cli: Cli, graph: og.Graph) -> None:
     write(graph, eve=1)
     graph.cleanup(keep=1, confirm=True)

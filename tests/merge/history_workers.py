@@ -11,7 +11,7 @@ import omnigraph as og
 
 BRANCHES = ("main", "a", "b", "c")
 SETTINGS = og.Settings(storage_durability="os")
-_VERBS = {"insert": 5, "age": 2, "delete": 1, "merge": 5, "revert": 2, "reset": 1, "create": 3, "drop": 1}
+_VERBS = {"insert": 10, "age": 6, "delete": 6, "merge": 12, "revert": 4, "reset": 2, "create": 5, "drop": 1}
 _gate: threading.Barrier | None = None
 
 

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from state_actions import Action, Expected
+from state_actions import Action, Expected, Mutate, Write
 from state_checks import assert_same, changed, check_refusal, heads, image_row, in_order, in_turn, place, settled
 from state_draws import Draws
 from state_model import COLUMNS, SCHEMA, Commit, Content, Line, Model, Row, empty, net
@@ -28,7 +28,9 @@ from omnigraph.base import failpoints
 from omnigraph.storage.tables import head_version, open_table
 
 SETTINGS = og.Settings(storage_durability="os", manifest_compact_fragments=12, projections_max_lag=6)
-DEATH_EVERY, PROBE_EVERY, GOING_ON, TRIES = 12, 3, 0.06, 5
+DEATH_EVERY, PROBE_EVERY, GOING_ON = 12, 3, 0.06
+# How many actions are given a point to die at, and how many are drawn to find one that has something to do.
+TRIES, DRAWS_MAX = 8, 20
 # Points after which the world must show the step, and points before which nothing of it may ever be seen.
 _SHOWN = ("post_manifest_commit_pre_phase_d", "post_phase_d", "post_manifest", "post_put", "post_delete")
 _UNSEEN = ("pre_phase_a", "files_written", "post_create", "pre_manifest", "pre_put", "pre_delete")
@@ -116,31 +118,44 @@ class Life:
 
     def step(self, number: int) -> None:
         who = self.chance.randrange(2)
+        if number % DEATH_EVERY == 0 and self.due is None:
+            self.due, self.tries = next(self.points), TRIES
         if self.chance.random() < GOING_ON:
             self.go_on(number, who)
             return
-        if number % DEATH_EVERY == 0:
-            self.due, self.tries = next(self.points), TRIES
-        kind, point = self.due or (None, "")
-        action = self.effective(kind) if kind else self.draws.action()
+        action, point = self.chosen()
         self.tally.steps[type(action).__name__] += 1
         self.trace.append(f"{number} handle {who}: {action}{f' dies at {point}' if point else ''}")
         if not point:
             self.do(action, who)
             return
-        self.tries -= 1
-        # What the action did not come across is tried again by the next one, but not for ever.
-        if self.has_died_in(action, who, point) or not self.tries:
+        # What the action did not come across is tried again by a later one.
+        if self.has_died_in(action, who, point):
             self.due = None
 
-    def effective(self, kind: type[Action]) -> Action:
+    def chosen(self) -> tuple[Action, str]:
+        """What to do, and where to die in it; without anything to die in, what leads there."""
+        if self.due is None:
+            return self.draws.action(), ""
+        kind, point = self.due
+        self.tries -= 1
+        if not self.tries:
+            self.due = None
+        action = self.effective(kind)
+        if action is not None:
+            return action, point
+        before: dict[type[Action], type[Action]] = {Drop: Create, Untag: Tag, Create: Drop, Tag: Untag, Merge: Write}
+        return self.draws.of_kind(before.get(kind, Mutate)), ""
+
+    def effective(self, kind: type[Action]) -> Action | None:
         """An action that has something to do, if one is found soon."""
-        for _ in range(4 * TRIES):
+        for _ in range(DRAWS_MAX):
             action = self.draws.of_kind(kind)
             expected = action.expected(self.model)
-            if not expected.errors and (expected.content is None) == issubclass(kind, Create | Drop | Tag | Untag):
-                break
-        return action
+            controls = issubclass(kind, Create | Drop | Tag | Untag)
+            if isinstance(action, kind) and not expected.errors and (expected.content is None) == controls:
+                return action
+        return None
 
     def go_on(self, number: int, who: int) -> None:
         """What changes nothing that a reader could see."""

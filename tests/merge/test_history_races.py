@@ -15,6 +15,8 @@ from history_workers import SETTINGS, Answer, enter, life_of, live
 from state_model import COLUMNS, SCHEMA, Commit, Content, Line, M, Model, P, T, empty, net, three_way
 
 import omnigraph as og
+from omnigraph.manifest import store
+from omnigraph.storage.tables import Table, TableRef
 from processes import FORKED
 
 pytestmark = pytest.mark.slow
@@ -179,5 +181,35 @@ def test_histories_that_several_processes_make_at_once_explain_every_commit(tmp_
     model, known = remembered(graph)
     seen: Counter[str] = Counter()
     assert [c for c in known.values() if not explained(model, c, seen)] == []
-    assert seen["merge"] > 0
+    print(seen)
+    assert seen["merge"] > seen["merge of what is gone"]
     check_goes_on(graph)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "deleted and made again"])
+def test_a_branch_that_goes_while_it_is_read_is_told_as_it_is_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA, settings=SETTINGS)
+    graph.branch_create("draft")
+    graph.mutate(NEXT, branch="draft")
+    reader = og.Graph.open(graph.uri, "r", settings=SETTINGS)
+    plain = store.open_newest
+    waiting = [graph]
+
+    def opened_too_early(ref: TableRef, *more: str) -> Table:
+        table = plain(ref, *more)
+        if ref.branch == "draft" and waiting:
+            other = waiting.pop()
+            other.branch_delete("draft")
+            if again:
+                other.branch_create("draft")
+        return table
+
+    monkeypatch.setattr(store, "open_newest", opened_too_early)
+    if again:
+        assert reader.snapshot("draft").tables[P].row_count == 0
+    else:
+        with pytest.raises(og.NotFound, match="branch 'draft' not found"):
+            reader.snapshot("draft")
+    assert not waiting

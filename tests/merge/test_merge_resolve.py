@@ -120,6 +120,18 @@ def test_a_file_for_other_heads_is_refused(graph: og.Graph, file: Path) -> None:
     refused(graph, og.Conflict, "resolution file is for other heads", resolve=file, dry_run=True)
 
 
+def test_a_file_of_another_granularity_is_refused_with_the_option_that_fits(graph: og.Graph, file: Path) -> None:
+    error = refused(graph, og.BadRequest, "made with --granularity row", resolve=file, granularity="property")
+    assert "Add --granularity row" in error.hint
+
+
+def test_a_dry_run_explains_no_more_conflicts_than_it_may_list(graph: og.Graph) -> None:
+    told = graph.branch_merge("draft", dry_run=True, limit=2)
+    assert isinstance(told, og.MergePreview)
+    assert ([d["row_id"] for d in told.disputes], len(told.conflicts)) == (["ana", "bo"], 5)
+    assert (told.disputes[1]["ours"], told.disputes[1]["theirs"]["properties"]["a"]) == (None, 2)
+
+
 def test_a_choice_for_a_row_that_does_not_conflict_is_refused_by_name(graph: og.Graph, file: Path) -> None:
     told = json.loads(file.read_text())
     told["choices"].append({"table_key": "node:Person", "row_id": "flo", "choice": "ours"})
@@ -183,6 +195,7 @@ def test_a_given_row_that_breaks_a_rule_is_a_conflict(graph: og.Graph, file: Pat
     given = {"ana": {"properties": {"name": "ana", "a": 5000}}, "ed": {"properties": {"name": "ed", "b": "N0"}}}
     filled(file, {**ours, **given})
     error = refused(graph, og.MergeConflicts, "value_constraint_violation", resolve=file, strategy="ours")
+    assert "No strategy decides these" in error.hint
     assert [(c["row_id"], c["message"]) for c in error.merge_conflicts] == [
         ("ana", "@range violation on Person.a: value 5000 > max 1000"),
         ("ed", "@check violation on Person.b: value 'N0' does not match pattern '^[a-z]*$'"),

@@ -132,7 +132,8 @@ def _violation(found: Mapping[str, Any]) -> str:
 
 
 def _usage(error: typer.TyperException) -> Failure:
-    text = error.format_message()
+    # The parser names the kind of its own error in the middle of the sentence.
+    text = error.format_message().replace(": Value error, ", ": ")
     hint = getattr(error, "hint", "")
     context = getattr(error, "ctx", None)
     if not hint and context is not None:

@@ -8,7 +8,7 @@ import typer
 
 from omnigraph.base.clock import iso_us
 from omnigraph.cli.bodies import tag_body
-from omnigraph.cli.command import ActorOption, MessageOption, Run, command, help_if_no_command
+from omnigraph.cli.command import Run, command, help_if_no_command
 from omnigraph.cli.formats import JSON, ROW_FORMATS, TEXT, Rows, put_rows
 from omnigraph.cli.output import one_line, put_json, put_line
 from omnigraph.cli.targets import AtOption
@@ -23,6 +23,8 @@ _CREATE_EXAMPLES = (
 _LIST_EXAMPLES = ("omnigraph tag list --store ./library", "omnigraph tag list --store ./library --json")
 _DELETE_EXAMPLES = ("omnigraph tag delete before-import --store ./library", "omnigraph tag delete v1 -s ./library -q")
 _COLUMNS = ("tag", "graph_commit_id", "branch", "actor", "created_at", "message")
+MadeByOption = Annotated[str | None, typer.Option("--as", metavar="ACTOR", help="Who the tag says made it.")]
+AboutOption = Annotated[str | None, typer.Option("--message", "-m", metavar="TEXT", help="What it is for.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tag.")]
 
 
@@ -36,7 +38,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def _create(
-    run: Run, name: NameArgument, at: AtOption = None, actor: ActorOption = None, message: MessageOption = None
+    run: Run, name: NameArgument, at: AtOption = None, actor: MadeByOption = None, message: AboutOption = None
 ) -> None:
     """Give a commit a name, the newest one unless --at names another."""
     graph = run.write()
