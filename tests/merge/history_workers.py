@@ -9,7 +9,8 @@ from typing import Any
 
 import omnigraph as og
 
-BRANCHES = ("main", "a", "b", "c")
+# Those that stay take nothing from those that come and go, so that all their history can be read afterwards.
+STAYING, PASSING = ("main", "a", "b"), ("c", "d")
 SETTINGS = og.Settings(storage_durability="os")
 _VERBS = {"insert": 10, "age": 6, "delete": 6, "merge": 12, "revert": 4, "reset": 2, "create": 5, "drop": 1}
 _gate: threading.Barrier | None = None
@@ -38,7 +39,8 @@ def live(uri: str, worker: int, turns: int) -> list[Answer]:
     _gate.wait(120)
     for turn in range(turns):
         verb = chance.choices(list(_VERBS), list(_VERBS.values()))[0]
-        name, other = chance.sample(BRANCHES, 2)
+        name = chance.choice(PASSING if verb in ("create", "drop") else (*STAYING, *PASSING))
+        other = chance.choice([n for n in (STAYING if name in STAYING else (*STAYING, *PASSING)) if n != name])
         before = life_of(graph, name)
         answer = _answered(graph, chance, verb, name, other, f"w{worker}-{turn}")
         same = before is not None and before == life_of(graph, name)

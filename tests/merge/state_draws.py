@@ -28,13 +28,13 @@ class Draws:
             Load: (9, self.load),
             Write: (16, self.write),
             Index: (1, lambda: Index(self.live())),
-            Merge: (15, self.merge),
-            Revert: (5, self.revert),
-            Reset: (3, lambda: Reset(branch := self.live(), self.spot(branch))),
-            Create: (7, self.create),
-            Drop: (5, self.drop),
-            Tag: (3, self.tag),
-            Untag: (2, lambda: Untag(self.one_of(sorted(self.model.tags)) if self.model.tags else "v2")),
+            Merge: (11, self.merge),
+            Revert: (4, self.revert),
+            Reset: (2, lambda: Reset(branch := self.live(), self.spot(branch))),
+            Create: (9, self.create),
+            Drop: (7, self.drop),
+            Tag: (4, self.tag),
+            Untag: (3, lambda: Untag(self.one_of(sorted(self.model.tags)) if self.model.tags else "v2")),
         }
 
     def action(self) -> Action:

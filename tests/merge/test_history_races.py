@@ -11,7 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
-from history_workers import SETTINGS, Answer, enter, life_of, live
+from history_workers import PASSING, SETTINGS, STAYING, Answer, enter, life_of, live
 from state_model import COLUMNS, SCHEMA, Commit, Content, Line, M, Model, P, T, empty, net, three_way
 
 import omnigraph as og
@@ -170,7 +170,7 @@ def check_goes_on(graph: og.Graph) -> None:
 def test_histories_that_several_processes_make_at_once_explain_every_commit(tmp_path: Path, turns: int) -> None:
     graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA, settings=SETTINGS)
     graph.mutate(f"query q() {{ {SEED} }}", message="seed it")
-    for name in ("a", "b"):
+    for name in (*STAYING[1:], *PASSING):
         graph.branch_create(name)
     answers = raced(graph.uri, turns)
 

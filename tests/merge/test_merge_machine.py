@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from state_life import Life, Tally
 
-LIVES, STEPS = 21, 100
+LIVES, STEPS = 21, 96
 DEEP_LIVES, DEEP_STEPS = 60, 250
 STEPS_MIN, DEATHS_MIN = 2_000, 50
 
