@@ -20,8 +20,7 @@ from pyspark.java_gateway import launch_gateway
 import omnigraph as og
 from omnigraph.base import failpoints
 from omnigraph.engine.write.changeset import TableChange
-from omnigraph.pipeline import load
-from omnigraph.pipeline.bulk import bench, intake, questions, rows, write
+from omnigraph.pipeline.bulk import bench, folder, intake, questions, rows, write
 from omnigraph.records import splits
 from omnigraph.settings import Settings
 
@@ -108,7 +107,7 @@ def obey(order: dict[str, Any]) -> dict[str, Any]:
     seen: dict[str, list[str]] = {"staged": [], "fragments": []}
     watch(seen["staged"], seen["fragments"])
     if order.get("as_on_a_cluster"):
-        load._is_local = lambda _spark: False
+        folder.runs_here = lambda _spark: False
     graph = og.Graph.open(order["graph"], settings=Settings.resolve(**order.get("settings", {})))
     try:
         done = graph.load(
