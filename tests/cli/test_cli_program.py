@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -152,10 +152,25 @@ def _write_inputs() -> None:
     Path("exports/more.jsonl").write_text('{"type":"Person","data":{"name":"cy"}}\n')
 
 
+def _prepare(graph: og.Graph, add_people: Callable[..., og.Graph]) -> str:
+    """The branches, tags and people that examples name; a cursor to go on from."""
+    add_people(graph, "ana")
+    graph.tag_create("before-import")
+    graph.tag_create("v1")
+    for branch, name in (("draft", "dora"), ("import", "ivy"), ("team/review", "tom")):
+        graph.branch_create(branch)
+        graph.mutate("query q($n: String) { insert Person { name: $n } }", {"n": name}, branch=branch)
+    add_people(graph, "zed")
+    cursor = graph.changes_poll(start="now").cursor
+    assert cursor is not None
+    return cursor
+
+
 @pytest.mark.slow
 @pytest.mark.spark
-def test_every_example_of_the_help_is_true(cli, graph, tmp_path, spark):
+def test_every_example_of_the_help_is_true(cli, graph, add_people, tmp_path, spark):
     _write_inputs()
+    cursor = _prepare(graph, add_people)
     ours = _SHOW_EXAMPLES[0].split()[3]
     examples = [
         line.strip()
@@ -163,16 +178,23 @@ def test_every_example_of_the_help_is_true(cli, graph, tmp_path, spark):
         for line in cli(*name.split(), "--help").out.split("Examples:\n")[1].splitlines()
     ]
     assert len(examples) > 10
+    head = graph.head_commit_id_for_branch()
+    library, kept = tmp_path / "library", tmp_path / "kept"
+    shutil.copytree(library, kept)
     for example in dict.fromkeys(examples):
-        program, *words = shlex.split(example.replace(ours, graph.head_commit_id_for_branch()))
+        named = example.replace(ours, head).replace("$CURSOR", cursor)
+        program, *words = shlex.split(named)
         assert program == "omnigraph"
-        if words[:2] == ["init", "./library"]:
-            (tmp_path / "library").rename(tmp_path / "aside")
+        if "--follow" in words:
+            continue  # it ends when the user ends it
+        shutil.rmtree(library)
+        if words[:2] != ["init", "./library"]:
+            shutil.copytree(kept, library)
+            if words[1:2] == ["create"]:
+                opened = og.Graph.open("library")
+                (opened.branch_delete if words[0] == "branch" else opened.tag_delete)(words[2])
         done = cli(*words)
         assert done.code == 0, (example, done.err)
-        if (tmp_path / "aside").exists():
-            shutil.rmtree(tmp_path / "library")
-            (tmp_path / "aside").rename(tmp_path / "library")
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ _DIFF_EXAMPLES = (
     "omnigraph branch diff main draft --store ./library",
     "omnigraph branch diff main~3 main --type Person --op update --store ./library",
     "omnigraph branch diff main draft --stats --store ./library",
-    "omnigraph branch diff main draft --store ./library --json | jq '.changes[].id'",
+    "omnigraph branch diff main draft --store ./library --json",
 )
 _COMMIT_EXAMPLES = (
     "omnigraph commit changes 01KBXJ7Q3WZ5T9N8M4R2C6D0EF --store ./library",
