@@ -57,6 +57,8 @@ def test_a_mistake_ends_with_1_and_a_pointer_and_no_traceback(cli, graph) -> Non
     assert (done.code, done.json["line"], done.json["column"]) == (1, 2, 15)
     assert done.err.splitlines() == [
         "error: type error: T1: 2:15: unknown node type 'Persn'",
+        "  2 |   match { $p: Persn }",
+        "    |               ^",
         "hint: Did you mean 'Person'?",
     ]
 
