@@ -6,7 +6,7 @@ the other. A row that was replaced, or only moved, is gone and came.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ class Changes:
 
 def changes_between(old: Table, new: Table, columns: Sequence[str], rows_max: int) -> Changes | None:
     """None if more than `rows_max` rows came or went."""
-    before, after = _fragments(old), _fragments(new)
+    before, after = old.fragments_by_files, new.fragments_by_files
     kept = before.keys() & after.keys()
     lost = [fragment for key, fragment in before.items() if key not in kept]
     fresh = [fragment for key, fragment in after.items() if key not in kept]
@@ -115,11 +115,6 @@ def column_of(table: Table, columns: Sequence[str]) -> pa.Table:
     """Whole columns in stored order: the same order at every call for one version."""
     with translated(f"read {table.ref.location}"):
         return _scan(table, columns, None)
-
-
-def _fragments(table: Table) -> Mapping[tuple[str, ...], Any]:
-    """By their data files, which are never written again under the same name."""
-    return table.fragments_by_files
 
 
 def _physical_rows(fragments: Sequence[Any]) -> int:

@@ -209,7 +209,7 @@ class Table:
 
     @cached_property
     def fragments_by_files(self) -> Mapping[tuple[str, ...], Any]:
-        """What is known of each fragment, by the paths of its data files."""
+        """What is known of each fragment, by its data files, which are never written again under the same name."""
         return {tuple(file.path for file in f.files): f for f in self.fragments()}
 
 

@@ -21,10 +21,6 @@ class Outcome(StrEnum):
     DIVERGENT_UPDATE = "divergent_update"
     DELETE_VS_UPDATE = "delete_vs_update"
 
-    @property
-    def is_conflict(self) -> bool:
-        return self not in (Outcome.KEEP, Outcome.TAKE)
-
 
 class Violated(StrEnum):
     """What validation of the merged state may find."""

@@ -18,7 +18,6 @@ from omnigraph.engine.read.hot.dictionary import Dictionary
 from omnigraph.engine.read.hot.edges import EdgeImage
 from omnigraph.engine.read.hot.image import Base
 from omnigraph.engine.read.hot.nodes import NodeImage
-from omnigraph.engine.view import View
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.storage.tables import Table
 
@@ -213,7 +212,3 @@ class HotTables:
 
 def _overlay_max(base_rows: int, overlay_rows: int) -> int:
     return max(0, max(_OVERLAY_ROWS_MIN, base_rows // _OVERLAY_SHARE) - overlay_rows)
-
-
-def state_of(view: View, graph: str, table_key: str) -> State:
-    return State.of(graph, view.entry(table_key))

@@ -149,12 +149,6 @@ class NodeImage:
         found: Numbers = self.image.distances(name, query.astype(np.float64))[self.rows(numbers)]
         return found
 
-    def whole_column(self, name: str) -> pa.Array | None:
-        """The column by number, if the base has it so."""
-        if not self._is_base:
-            return None
-        return self.dictionary.ids_at(self.numbers) if name == ID else self.image.base.column(name)
-
     @property
     def nbytes(self) -> int:
         order = 0 if self._order is None else 3 * self._order.nbytes
