@@ -29,6 +29,7 @@ import omnigraph as og
 SCHEMA = "node Item { name: String @key  n: I64?  text: String? }"
 CHANGED, TURNS = 100, 7
 _BATCH_ROWS = 500_000
+_RAW_ROWS_MAX = 250_000
 _FIELDS = pa.schema([("name", pa.string()), ("n", pa.int64()), ("text", pa.string())])
 _STORED = pa.schema([("id", pa.string()), *_FIELDS])
 
@@ -90,9 +91,11 @@ class Scene:
         return branch
 
     def merge_raw(self, some: pa.Table) -> None:
-        lance.dataset(self.raw).merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(
-            stored(some)
-        )
+        """In parts: more rows at once do not fit the memory that Lance allows itself for a merge."""
+        for first in range(0, some.num_rows, _RAW_ROWS_MAX):
+            merge = lance.dataset(self.raw).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            # Taken, not sliced: Lance would count all that lies behind a slice.
+            merge.execute(stored(some.take(pa.array(range(first, min(first + _RAW_ROWS_MAX, some.num_rows))))))
 
 
 def one_turn(scene: Scene, turn: int) -> None:
@@ -127,6 +130,7 @@ def large(place: Path, size: int, changed: int) -> None:
         branch = scene.diverge(turn, changed)
         done = scene.timed(engine, lambda on=branch, by=engine: scene.graph.branch_merge(on, engine=by))
         assert done.outcome == "merged", done
+        print(f"{engine}: {scene.took[engine][0]:.2f} s", flush=True)
     scene.timed("raw merge_insert", lambda: scene.merge_raw(scene.part(9, changed, 0)))
     floor = scene.took["raw merge_insert"][0]
     for what, taken in scene.took.items():

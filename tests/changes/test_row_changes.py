@@ -18,6 +18,7 @@ import omnigraph as og
 from omnigraph.engine.changes import net
 from omnigraph.engine.changes.row_ids import only_in_one
 from omnigraph.engine.changes.rows import row_changes
+from omnigraph.engine.write import parted
 from omnigraph.engine.write.spool import RowSpool
 from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.deletions import deleted_offsets
@@ -301,3 +302,30 @@ def test_properties_whose_names_differ_only_in_case_are_two(tmp_path: Path) -> N
     assert change.after is not None
     assert (change.before.properties["aGe"], change.after.properties["aGe"]) == (2, 3)
     assert change.before.properties["age"] == change.after.properties["age"] == 1
+
+
+@pytest.mark.parametrize("room", [8, 4_000, 20_000])
+def test_rows_compared_in_parts_are_those_compared_at_once_in_the_same_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA)
+    lots(graph, 20_000)
+    graph.write({P: og.Overwrite(graph.view().table(P).read())})
+    put(graph, *({"id": f"{n:07d}", "age": -n} for n in range(1, 20_000, 3)), {"id": "é", "age": 1}, {"id": "z😀"})
+    graph.write({P: og.Delete(tuple(f"{n:07d}" for n in range(0, 20_000, 500)))})
+    asked: list[int] = []
+    real = Scratch.stream
+    monkeypatch.setattr(Scratch, "stream", lambda self, *a: (asked.append(1), real(self, *a))[1])
+    monkeypatch.setattr(parted, "_ROOM", room)
+    with Scratch(og.Settings(limits_memory_bytes=128 << 20)) as scratch:
+        changes = row_changes(
+            scratch, table_at(graph, "main~3"), table_at(graph, "main"), graph.catalog.arrow_schema(P)
+        )
+        ids = [name for piece in changes.images() for name in piece.ids]
+        assert ids == sorted(ids, key=str.encode)
+        wanted = {f"{n:07d}" for n in range(1, 20_000, 3)} | {f"{n:07d}" for n in range(0, 20_000, 500)} | {"é", "z😀"}
+        assert set(ids) == wanted
+        assert len(ids) == len(wanted)
+        since = [name for piece in changes.images(b"0015") for name in piece.ids]
+        assert [name for name in ids if name >= "0015"] == [name for name in since if name >= "0015"]
+    assert (sum(asked) > 2) == (room > 8)

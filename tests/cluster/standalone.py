@@ -113,7 +113,7 @@ class Cluster:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.ui_port}/json/", timeout=5) as answer:
                 return sum(worker["state"] == "ALIVE" for worker in json.load(answer)["workers"])
-        except OSError:
+        except (OSError, ValueError):  # it listens before it has anything to say
             return None
 
     def _launched(self, name: str, host: str, *arguments: object) -> Process:

@@ -13,10 +13,11 @@ from graph_places import DISK, Home, Place
 from omnigraph.base.errors import BadRequest, Reclaimed
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.staging import StagingPin, staging_heartbeat
+from omnigraph.engine.upkeep import seen
 from omnigraph.engine.upkeep.cleanup import cleanup
 from omnigraph.engine.upkeep.keep import Limits, doomed_versions, kept_commits
 from omnigraph.manifest.lineage import GraphCommit
-from omnigraph.storage.tables import open_table
+from omnigraph.storage.tables import TableRef, open_table
 
 LONG = timedelta(days=300)
 
@@ -242,3 +243,18 @@ def test_a_cleanup_that_dies_halfway_leaves_every_kept_commit_whole(
     assert removed(sweep(home), "staged files")
     assert read_commit(home.open(), main[-1]) == before[main[-1]]
     assert ids(home.open(), "draft") == ["a", "first", "x", "y"]
+
+
+@pytest.mark.parametrize("where", [DISK])
+def test_commits_between_the_looks_of_cleanup_are_no_drift(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whenever it has read the pins, another commit lands before it reads the heads."""
+    graph, other, real = home.open(), home.open(), seen.head_version
+    written = iter(range(100))
+
+    def head_version(ref: TableRef, known: int) -> int:
+        other.write(both(f"w{next(written)}"))
+        return real(ref, known)
+
+    monkeypatch.setattr(seen, "head_version", head_version)
+    assert graph.cleanup(keep=1, confirm=True).tables
+    assert next(written) > 4, "it looked twice at both tables"

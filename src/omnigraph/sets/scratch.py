@@ -302,7 +302,10 @@ class Scratch:
             with cursor.sql(sql).to_arrow_reader(batch_rows) as reader:
                 # Closed also when the asker fails half-way: an open answer would refuse what comes next.
                 yield reader
-        except duckdb.OutOfMemoryException as error:
+        except (duckdb.OutOfMemoryException, OSError) as error:
+            # Once the first rows are out, DuckDB's errors come through Arrow's stream.
+            if isinstance(error, OSError) and "Out of Memory Error" not in str(error):
+                raise
             raise LimitExceeded(
                 f"{self.sql_bytes} bytes do not suffice to compare this many rows",
                 "Nothing was written. Raise limits.memory_bytes (OMNIGRAPH_MEMORY_BYTES).",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from omnigraph.storage.failures import translated
@@ -34,6 +35,8 @@ def sync_staged(staged: StagedWrite) -> None:
 
 def staged_files(staged: StagedWrite) -> list[str]:
     """The files a staged write brings, below its table; those of indexes lie in `staged_folders`."""
+    if staged.files is not None:
+        return list(staged.files)
     files: list[str] = []
     if staged.rewrites:
         for rewrite in staged.rewrites:
@@ -42,6 +45,8 @@ def staged_files(staged: StagedWrite) -> list[str]:
         for name in ("fragments", "new_fragments", "updated_fragments"):
             fragments = getattr(staged.transaction.operation, name, None) or ()
             files += _fragment_files(fragments, deletions_only=name == "updated_fragments")
+        for group in getattr(staged.transaction.operation, "groups", None) or ():
+            files += _fragment_files(group.new_fragments)
     return files
 
 
@@ -96,9 +101,9 @@ def sync_whole(table: Table) -> None:
 
 
 def sync_place(ref: TableRef, below: str) -> None:
-    """Everything in one folder of a table, "" being the table itself."""
+    """Everything in one folder of a table, "" being the table itself; what is removed meanwhile is not missed."""
     if ref.root.syncs and os.path.isdir(ref.uri):
-        _sync(ref, _tree(ref, below))
+        _sync(ref, _tree(ref, below), may_be_gone=True)
         _sync_way(ref)
 
 
@@ -157,20 +162,27 @@ def _names(path: str) -> list[str]:
         return []
 
 
-def _sync(ref: TableRef, files: Iterable[str]) -> None:
+def _sync(ref: TableRef, files: Iterable[str], may_be_gone: bool = False) -> None:
     """Sync files below a table and every folder between them and it, without the table's own."""
     folders: set[str] = set()
+    gone = (FileNotFoundError,) if may_be_gone else ()
     with translated(f"sync {ref.location}"):
         for file in dict.fromkeys(files):
             path = f"{ref.uri}/{file}"
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+            with suppress(*gone):
+                _sync_file(path)
             folder = os.path.dirname(path)
             while folder != ref.uri:
                 folders.add(folder)
                 folder = os.path.dirname(folder)
         for folder in sorted(folders, reverse=True):
-            sync_directory(folder)
+            with suppress(*gone):
+                sync_directory(folder)
+
+
+def _sync_file(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

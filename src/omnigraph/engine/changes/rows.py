@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,9 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.changes.row_ids import RowIds, only_in_one
+from omnigraph.engine.write.parted import asked_in_order
 from omnigraph.engine.write.spool import RowSpool
 from omnigraph.records.packed import packed_rows, packed_struct, unpacked_rows
-from omnigraph.sets.scratch import BATCH_ROWS, Relation, Scratch
+from omnigraph.sets.scratch import BATCH_ROWS, Scratch
 from omnigraph.storage.row_deltas import CREATED, ROW_ID, UPDATED, Delta, Side, all_rows, delta_between, rows_with
 from omnigraph.storage.tables import Table
 
@@ -71,12 +73,13 @@ class RowChanges:
     def num_rows(self) -> int:
         return self._rows.num_rows
 
-    def relation(self) -> Relation:
+    @property
+    def rows(self) -> RowSpool:
         """For SQL: `id`, `before`, `after`; the last two are structs of packed columns, or NULL where there is no row.
 
         Packed values of the same column may be compared with each other: `IS DISTINCT FROM` means what rule 2 says.
         """
-        return self._rows.relation(["id", "before", "after"])
+        return self._rows
 
     def images(self, since: bytes = b"") -> Iterator[Images]:
         """The changes in small pieces, with stored values; perhaps not those whose id in UTF-8 is before `since`."""
@@ -235,12 +238,9 @@ def _compared(scratch: Scratch, old: _Candidates, new: _Candidates) -> RowChange
     found, last_ids = _spool(scratch, old.fields), list[bytes]()
     if not old.rows.num_rows and not new.rows.num_rows:
         return RowChanges(found, old.fields)
-    relations = {
-        "before_rows": old.rows.relation(["id", "image"]),
-        "after_rows": new.rows.relation(["id", "image"]),
-    }
     rows = max(1, min(BATCH_ROWS, _PIECE_BYTES // (old.widest_bytes + new.widest_bytes)))
-    with scratch.stream(f"{COMPARED} ORDER BY 1", relations, rows) as batches:
+    spools = {"before_rows": old.rows, "after_rows": new.rows}
+    with closing(asked_in_order(scratch, f"{COMPARED} ORDER BY 1", spools, rows)) as batches:
         for batch in batches:
             if batch.num_rows:
                 columns = [column.cast(field.type) for column, field in zip(batch.columns, found.schema, strict=True)]

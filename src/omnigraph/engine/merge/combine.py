@@ -9,6 +9,7 @@ Holds at every return:
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,7 @@ from omnigraph.engine.merge.validate import MergeCheck, validate_merged
 from omnigraph.engine.view import View
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.intake import Progress
+from omnigraph.engine.write.parted import asked_in_order
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.tables import Table, TableRef, open_table
@@ -122,8 +124,8 @@ class Combination:
         if not theirs.num_rows:
             return
         sql = three_way_sql(table.type_, self.resolver.granularity)
-        relations = {"source": theirs.relation(), "target": ours.relation()}
-        with self.scratch.stream(sql, relations, _BATCH_ROWS) as batches:
+        spools = {"source": theirs.rows, "target": ours.rows}
+        with closing(asked_in_order(self.scratch, sql, spools, _BATCH_ROWS)) as batches:
             for batch in batches:
                 table.take(Met(batch, table.type_))
 

@@ -111,48 +111,47 @@ def _live_state(ctx: CommitContext, branch: str | None, known: BranchRef | None)
 def refuse_pending(ctx: CommitContext) -> None:
     """Refuse while an interrupted write waits for recovery. Writes that go on meanwhile are not waited for."""
     first = {s.operation_id: s for s in pending_sidecars(ctx.objects)}
-
-    def still() -> str | None:
-        here = {s.operation_id for s in pending_sidecars(ctx.objects)} if first else set()
-        return next((s.key for o, s in sorted(first.items()) if o in here), None)
-
     branches = {s.branch for s in first.values()}
-    key = _outlasting(ctx, still, lambda: any(_is_held(ctx, b) for b in branches))
-    if key is not None:
+    left = outlasting(
+        ctx,
+        lambda: {s.operation_id for s in pending_sidecars(ctx.objects)} & first.keys() if first else set(),
+        lambda: any(is_held(ctx, b) for b in branches),
+    )
+    if left:
         raise Conflict(
-            f"recovery pending: {key}",
+            f"recovery pending: {first[min(left)].key}",
             "Nothing was removed. Open the graph read-write or refresh to settle it, then retry.",
         )
 
 
 def _refuse_drift(ctx: CommitContext) -> None:
-    found = _outlasting(ctx, lambda: _drift(ctx), lambda: _is_held(ctx, None))
-    if found is not None:
-        raise found
+    left = outlasting(ctx, lambda: _drift(ctx), lambda: is_held(ctx, None))
+    if left:
+        table_key, pin, head = min(left)
+        raise Drift(table_key, "main", pin, head)
 
 
-def _drift(ctx: CommitContext) -> Drift | None:
-    for key, entry in ctx.manifest.state().entries.items():
-        head = head_version(ctx.ref(entry.location, entry.table_branch), entry.table_version)
-        if head != entry.table_version:
-            return Drift(key, "main", entry.table_version, head)
-    return None
+def _drift(ctx: CommitContext) -> set[tuple[str, int, int]]:
+    """Tables of main whose head is not their pin, with both; a commit between the two looks seems one."""
+    pins = [(k, e.table_version, ctx.ref(e.location, e.table_branch)) for k, e in ctx.manifest.state().entries.items()]
+    heads = [(key, pin, head_version(ref, pin)) for key, pin, ref in pins]
+    return {found for found in heads if found[1] != found[2]}
 
 
-def _is_held(ctx: CommitContext, branch: str | None) -> bool:
+def is_held(ctx: CommitContext, branch: str | None) -> bool:
     holder = ctx.locks.holder(branch)
     return holder is not None and holder.held and holder.looks != "gone"
 
 
-def _outlasting(ctx: CommitContext, trouble: Callable[[], T | None], busy: Callable[[], bool]) -> T | None:
-    """The trouble that stays after every living writer had time to end it, or None."""
+def outlasting(ctx: CommitContext, troubles: Callable[[], set[T]], busy: Callable[[], bool]) -> set[T]:
+    """The troubles that stay after every living writer had time to end its own."""
     deadline = monotonic_ms() + ctx.settings.write_lock_timeout_ms
-    found = trouble()
-    while found is not None:
-        # Asked in this order: a writer ends its trouble before it lets go of its lock.
+    staying = troubles()
+    while staying:
+        # Asked in this order: a writer ends its trouble before it lets go of its lock. The next writer's is another.
         waiting = busy() and monotonic_ms() < deadline
-        found = trouble()
+        staying &= troubles()
         if not waiting:
-            return found
+            break
         time.sleep(_POLL_S)
-    return None
+    return staying

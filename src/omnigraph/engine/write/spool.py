@@ -62,6 +62,7 @@ class RowSpool:
         self.schema = schema
         self.num_rows = 0
         self.memory_bytes = 0
+        self.total_bytes = 0
         self._scratch = scratch
         self._batches: list[pa.RecordBatch] = []
         self._path: str | None = None
@@ -89,6 +90,7 @@ class RowSpool:
         if not batch.num_rows:
             return
         self.num_rows += batch.num_rows
+        self.total_bytes += batch.nbytes
         if self._writer is not None:
             self._writer.write_batch(batch)
             return
