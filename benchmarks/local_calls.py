@@ -110,9 +110,10 @@ def _opened_for_sync(arguments: str) -> dict[str, int]:
 
 def _child(who: str, place: str, commits: int) -> None:
     from benchmarks.commit import Floor, Ours
+    from benchmarks.soak import Writer
     from benchmarks.writes import BranchWriter
 
-    writer = {"floor": Floor, "ours": Ours, "branch": BranchWriter}[who].reopened(place)
+    writer = {"floor": Floor, "ours": Ours, "branch": BranchWriter, "soak": Writer}[who].reopened(place)
     for _ in range(3):
         writer.write(1)
     os.path.exists(f"/{MARK}-begin")

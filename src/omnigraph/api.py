@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from omnigraph import graph as handle
 from omnigraph.base.errors import (
     BadRequest,
+    BreaksQueries,
     CatalogError,
     ChangeDiffRefusal,
     ChangeFeedGap,
@@ -33,18 +34,31 @@ from omnigraph.base.errors import (
     RowLevelCasContention,
     TypeCheckError,
     Unavailable,
+    UnsupportedSchemaChange,
 )
 from omnigraph.base.moments import Moment
+from omnigraph.catalog.evolution.plan import SchemaPlan
+from omnigraph.commit.context import CommitContext
 from omnigraph.engine.analytics.call import Asked, Scope
 from omnigraph.engine.analytics.memory import in_memory
 from omnigraph.engine.analytics.run import chosen_engine, valued
 from omnigraph.engine.changes.model import ChangeSet
+from omnigraph.engine.clone.result import CloneResult, Tell, silent
+from omnigraph.engine.clone.run import clone_graph
 from omnigraph.engine.log import LogEntry
 from omnigraph.engine.merge.result import MergePreview, MergeResult
 from omnigraph.engine.merge.rooms import Room, Sides, choose_merge_engine, embedded_room
 from omnigraph.engine.read.engines import choose_engine as choose_query_engine
 from omnigraph.engine.read.query import ReadCall
 from omnigraph.engine.read.result import QueryResult
+from omnigraph.engine.repair.result import RepairResult
+from omnigraph.engine.repair.run import repair as repair_graph
+from omnigraph.engine.upkeep.keeper import Outcome, run_rules
+from omnigraph.engine.upkeep.optimize import run_here
+from omnigraph.engine.upkeep.optimized import OptimizeResult
+from omnigraph.engine.upkeep.rules import WHOLE_GRAPH
+from omnigraph.engine.verify.findings import Finding, VerifyResult
+from omnigraph.engine.verify.run import verify as verify_graph
 from omnigraph.engine.write.changes import (
     Append,
     BuildIndexes,
@@ -56,6 +70,7 @@ from omnigraph.engine.write.changes import (
     Upsert,
 )
 from omnigraph.engine.write.engines import check_engine, choose_engine
+from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import LoadResult, Mode
 from omnigraph.graph_reads import OpenMode
 from omnigraph.manifest.lineage import GraphCommit
@@ -63,6 +78,8 @@ from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.tags import Tag
 from omnigraph.records.sources import find_sources, stored_bytes
 from omnigraph.settings import Settings
+from omnigraph.storage.compaction import RewriteTask
+from omnigraph.storage.places import open_root
 
 if TYPE_CHECKING:
     from omnigraph.pipeline.frames_api import SparkGraph
@@ -177,10 +194,56 @@ class Graph(handle.Graph):
         room = partial(_merge_room, engine=engine, tell_tasks=tell_tasks)
         return super().branch_merge(source, into, open_room=room, **options)
 
+    def optimize(
+        self,
+        branch: str | None = "main",
+        *,
+        engine: str = "auto",
+        tell_tasks: Callable[[int, int], None] | None = None,
+        **options: Any,
+    ) -> OptimizeResult:
+        """Fold small fragments of the tables the branch owns, bring indexes up to date; rows and ids stay as they are.
+
+        `engine`: `embedded` rewrites in this process, `spark` on executors; `auto` takes Spark where much is to be
+        rewritten and where a master is configured; both give the same. `tell_tasks` is told as by `load`.
+
+        Other options: `message` and `actor` for the commit.
+        """
+        check_engine(engine)
+        run_tasks = partial(_rewritten, settings=self.settings, engine=engine, tell_tasks=tell_tasks)
+        return super().optimize(branch, run_tasks=run_tasks, **options)
+
+    def upkeep(self, rules: str | PathLike[str], *, dry_run: bool = False) -> tuple[Outcome, ...]:
+        """Run every rule of a file that is due, once and in order; what fails is told in its `error`, others run.
+
+        `dry_run`: only tell what is due. When `cleanup` and `verify` last ran is noted in `FILE.state.json`.
+        """
+        from omnigraph.pipeline.rules_file import RunNotes, read_rules
+
+        if not dry_run:
+            self.refuse_read_only()
+        file = fspath(rules)
+        found, notes = read_rules(file), RunNotes.beside(file)
+        outcomes = run_rules(self, found, notes.read(self.uri), dry_run)
+        ran = {o.rule: o.at_us for o in outcomes if o.do in WHOLE_GRAPH and o.error is None}
+        if ran and not dry_run:
+            notes.add(self.uri, ran)
+        return tuple(outcomes)
+
     def load_engine(self, files: Sequence[str], engine: str = "auto") -> str:
         """Which engine a load of these inputs takes: `embedded` or `spark`."""
         size = stored_bytes(find_sources(files, handle.s3_access(self.settings)))
         return choose_engine(engine, size, self.settings)
+
+
+def _rewritten(
+    tasks: Sequence[RewriteTask], settings: Settings, engine: str, tell_tasks: Callable[[int, int], None] | None
+) -> list[str]:
+    if choose_engine(engine, sum(task.bytes for task in tasks), settings) == "embedded":
+        return run_here(tasks)
+    from omnigraph.pipeline.optimize import rewrite_on_spark
+
+    return rewrite_on_spark(tasks, settings, tell_tasks)
 
 
 def _merge_room(
@@ -193,22 +256,79 @@ def _merge_room(
     return spark_room(sides, tell_tasks)
 
 
+def clone(
+    source: str,
+    target: str,
+    *,
+    branch: str | Sequence[str] | None = None,
+    settings: Settings | None = None,
+    progress: Tell | None = None,
+) -> CloneResult:
+    """Copy a graph to an empty place, on a local disk or an object store, while others go on writing to it.
+
+    All branches, or main, the named ones and those they were made from. `progress` is told the stage, how much of it is
+    done, and of how much. A clone that was interrupted goes on when it is called again.
+    """
+    chosen = settings or Settings.resolve()
+    names = [branch] if isinstance(branch, str) else branch
+    return clone_graph(_context(source, chosen), _context(target, chosen), names, progress or silent)
+
+
+def verify(
+    uri: str,
+    branches: str | Sequence[str] = (),
+    *,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> VerifyResult:
+    """Read everything of a graph, or of some branches, and tell what is broken; it need not open, nothing is changed.
+
+    `progress` is told the stage and the rows read so far.
+    """
+    names = [branches] if isinstance(branches, str) else branches
+    return verify_graph(_context(uri, settings or Settings.resolve()), names, progress)
+
+
+def repair(
+    uri: str,
+    *,
+    confirm: bool = False,
+    force: bool = False,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> RepairResult:
+    """Mend what can be mended of a graph, which need not open; without `confirm` nothing is touched, only told.
+
+    `force`: also show rows that another tool wrote, if they keep every rule of the schema.
+    """
+    ctx = _context(uri, settings or Settings.resolve())
+    return repair_graph(ctx, confirm=confirm, force=force, progress=progress)
+
+
+def _context(uri: str, chosen: Settings) -> CommitContext:
+    root = open_root(uri, handle.s3_access(chosen), syncs=chosen.storage_durability == "full")
+    return CommitContext.of(root, chosen)
+
+
 Omnigraph = Graph
 
 __all__ = [
     "Append",
     "BadRequest",
+    "BreaksQueries",
     "BuildIndexes",
     "CatalogError",
     "ChangeDiffRefusal",
     "ChangeFeedGap",
     "ChangeSet",
+    "CloneResult",
     "Compact",
     "Conflict",
     "Delete",
     "DeleteWhere",
     "Drift",
     "ExpectedVersionMismatch",
+    "Finding",
     "Fragments",
     "Graph",
     "GraphCommit",
@@ -232,11 +352,18 @@ __all__ = [
     "QueryResult",
     "Reclaimed",
     "RecoveryRequired",
+    "RepairResult",
     "RowLevelCasContention",
+    "SchemaPlan",
     "Settings",
     "Snapshot",
     "Tag",
     "TypeCheckError",
     "Unavailable",
+    "UnsupportedSchemaChange",
     "Upsert",
+    "VerifyResult",
+    "clone",
+    "repair",
+    "verify",
 ]

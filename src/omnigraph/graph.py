@@ -35,7 +35,10 @@ from omnigraph.engine.write.retry import told_if_deleted, writable
 from omnigraph.graph_history import History
 from omnigraph.graph_merges import Merges
 from omnigraph.graph_reads import OpenMode
+from omnigraph.graph_schema import Schemas
 from omnigraph.graph_travel import Travel
+from omnigraph.graph_upkeep import Upkeep
+from omnigraph.graph_verify import Verifies
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.genesis import init_graph
 from omnigraph.manifest.store import branch_label, branch_name
@@ -45,7 +48,7 @@ from omnigraph.storage.places import open_root
 from omnigraph.storage.s3 import S3Access
 
 
-class Graph(Merges, History, Travel):
+class Graph(Merges, History, Travel, Schemas, Upkeep, Verifies):
     """A graph at one place. Safe to use from several threads."""
 
     @classmethod
@@ -135,7 +138,7 @@ class Graph(Merges, History, Travel):
         return recoveries(self._ctx)
 
     def status(self) -> GraphStatus:
-        return read_status(self._ctx)
+        return read_status(self._ctx, self.schema().catalog)
 
     def locks(self) -> tuple[Holder, ...]:
         """Who holds the lock of each branch, or held it last."""
@@ -173,7 +176,7 @@ class Graph(Merges, History, Travel):
         notes = Annotations(actor, message, metadata, if_commit)
         fixed = view or self.view(branch)
         with told_if_deleted(self._ctx, fixed):
-            ready = writable(self._ctx, fixed, changes)
+            ready = writable(self._ctx, fixed, changes, actor)
             return commit_plan(self._ctx, plan_changes(ready, changes, writer, notes))
 
     def mutate(

@@ -19,7 +19,7 @@ from omnigraph.engine.changes.model import Block, ChangeFilter, ChangeSet, FeedP
 from omnigraph.engine.changes.net import NetDiff
 from omnigraph.engine.export import export
 from omnigraph.engine.targets import resolve
-from omnigraph.engine.view import View
+from omnigraph.engine.view import Current
 from omnigraph.graph_reads import OpenMode, Reads
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.manifest.store import BranchState
@@ -61,7 +61,7 @@ class History(Reads):
         """The same to be read change by change, however many there are."""
         wanted = ChangeFilter.of(kinds, type_names, ops)
         one, two = self.snapshot_of(from_target), self.snapshot_of(to_target)
-        return NetDiff(self._ctx.root, one, two, wanted, self.settings)
+        return NetDiff(self.current(), one, two, wanted, self.settings)
 
     def commit_changes(
         self,
@@ -85,7 +85,7 @@ class History(Reads):
         place = past.place(found.commit.graph_commit_id)
         if place is None:
             raise NotFound(f"commit '{commit_id}' is not in the history of a branch", "See omnigraph commit list.")
-        return commit_block(self._ctx.root, past, place, wanted, self._desk, room, page_token)
+        return commit_block(past, place, wanted, self._desk, room, page_token)
 
     def history(self, type: str, id: str, *, branch: str | None = None, limit: int | None = None) -> list[Past]:
         """The commits that changed one node or edge, newest first; `type` is `Person`, or `node:Person` where needed.
@@ -94,8 +94,8 @@ class History(Reads):
         """
         if limit is not None and limit < 1:
             raise BadRequest(f"limit is {limit}, it must be at least 1")
-        state = self._ctx.manifest.state(self._on(branch))
-        return list(islice(history_of(self._ctx.root, self._chain(state), _table_key(state, type), id), limit))
+        past = self._chain(self._ctx.manifest.state(self._on(branch)))
+        return list(islice(history_of(past, _table_key(past.current, type), id), limit))
 
     def changes_poll(
         self,
@@ -128,30 +128,30 @@ class History(Reads):
         """
         wanted = ChangeFilter.of(kinds, type_names)
         state = self._ctx.manifest.state(self._on(branch))
-        wanted.refuse_unknown(state.tables.locations)
-        snapshot = state.snapshot()
-        tables = {key: entry for key, entry in snapshot.tables.items() if wanted.wants_table(key)}
-        catalog = self._schema.accepted(state).catalog
-        view = View(self._ctx.root, replace(snapshot, tables=tables), catalog, state.incarnation)
-        feed = self._feed(state)
+        feed, past = self._feed(state), self._chain(state)
+        wanted.refuse_unknown(past.known_keys)
+        whole = past.current.view(state.snapshot(), state.incarnation)
+        tables = {key: entry for key, entry in whole.entries.items() if wanted.wants_table(key)}
+        snapshot = replace(whole.snapshot, tables=tables)
+        view = replace(whole, snapshot=snapshot)
         told = {"snapshot_commit_id": snapshot.graph_commit_id, "resume_cursor": feed.cursor(wanted, feed.head)}
         return chain(export(view, (), self.settings), [orjson.dumps({"baseline": told}) + b"\n"])
 
     def _chain(self, state: BranchState) -> Chain:
-        return Chain(self._ctx.manifest, state)
+        return Chain(self._ctx.manifest, state, self.current(state))
 
     def _feed(self, state: BranchState) -> Feed:
         genesis = self._ctx.manifest.remembered(None).incarnation
-        return Feed(self._ctx.root, self._chain(state), genesis, self._desk)
+        return Feed(self._chain(state), genesis, self._desk)
 
 
-def _table_key(state: BranchState, type: str) -> str:
-    if type in state.entries:
+def _table_key(current: Current, type: str) -> str:
+    if type in current.entries:
         return type
-    found = [key for key in state.entries if key.partition(":")[2] == type]
+    found = [key for key in current.entries if key.partition(":")[2] == type]
     if len(found) > 1:
         raise BadRequest(f"'{type}' is the name of a node type and of an edge type", f"Use {' or '.join(found)}.")
     if not found:
-        names = {name for key in state.entries for name in (key, key.partition(":")[2])}
+        names = {name for key in current.entries for name in (key, key.partition(":")[2])}
         raise NotFound(f"unknown type '{type}'", did_you_mean(type, names) or "See omnigraph schema show.")
     return found[0]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 from typing import Any
 
-from omnigraph.catalog.catalog import Catalog
 from omnigraph.engine.merge.reset import branch_reset
 from omnigraph.engine.merge.result import MergePreview, MergeResult, UndoResult
 from omnigraph.engine.merge.revert import commit_revert
@@ -16,7 +15,7 @@ from omnigraph.engine.merge.table import Granularity, Strategy
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
 from omnigraph.graph_reads import Reads
-from omnigraph.manifest.store import BranchState, branch_name
+from omnigraph.manifest.store import branch_name
 
 
 class Merges(Reads):
@@ -49,10 +48,10 @@ class Merges(Reads):
         names = branch_name(source), branch_name(into)
         call = MergeCall(*names, dry_run, delete_branch, strategy, file, granularity, limit)
         if dry_run:
-            return preview_merge(self._ctx, self._catalog_of, call, progress, open_room)
+            return preview_merge(self._ctx, self.current, call, progress, open_room)
         self.refuse_read_only()
         notes = Annotations(actor, message, metadata)
-        return branch_merge(self._ctx, self._catalog_of, call, notes, self._branch, progress, open_room)
+        return branch_merge(self._ctx, self.current, call, notes, self._branch, progress, open_room)
 
     def branch_merge_as(self, actor: str, source: str, into: str = "main", **more: Any) -> MergeResult | MergePreview:
         return self.branch_merge(source, into, actor=actor, **more)
@@ -70,7 +69,7 @@ class Merges(Reads):
         """Undo one commit of the branch by a new one; rows changed again since then are raised as MergeConflicts."""
         self.refuse_read_only()
         notes = Annotations(actor, message, metadata)
-        return commit_revert(self._ctx, self._catalog_of, self._on(branch), commit_id, notes, progress)
+        return commit_revert(self._ctx, self.current, self._on(branch), commit_id, notes, progress)
 
     def branch_reset(
         self,
@@ -85,7 +84,4 @@ class Merges(Reads):
         """Give a branch the content of its commit `to` by a new commit; nothing is committed if it has it already."""
         self.refuse_read_only()
         notes = Annotations(actor, message, metadata)
-        return branch_reset(self._ctx, self._catalog_of, self._on(branch), to, notes, progress)
-
-    def _catalog_of(self, state: BranchState) -> Catalog:
-        return self._schema.accepted(state).catalog
+        return branch_reset(self._ctx, self.current, self._on(branch), to, notes, progress)

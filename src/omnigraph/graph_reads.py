@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import Any
 
@@ -18,12 +17,11 @@ from omnigraph.engine.read.result import QueryResult
 from omnigraph.engine.read.sql import Sql, run_sql
 from omnigraph.engine.schema import SchemaKeeper
 from omnigraph.engine.targets import snapshot_of
-from omnigraph.engine.view import View
+from omnigraph.engine.view import Current, View
 from omnigraph.manifest.snapshot import Snapshot
-from omnigraph.manifest.store import branch_label, branch_name, refuse_internal
+from omnigraph.manifest.store import BranchState, branch_label, branch_name, refuse_internal
 from omnigraph.records.encode import json_rows
 from omnigraph.settings import Settings
-from omnigraph.storage.tables import TableRef, open_table
 
 
 class OpenMode(Enum):
@@ -38,7 +36,7 @@ class Reads:
         self._ctx = context
         self._mode = mode
         self._branch: str | None = None
-        self._schema = SchemaKeeper(context.objects)
+        self._schema = SchemaKeeper(context.manifest)
         self._reader = Reader(context.settings, context.root.uri)
         context.watchers.append(self._reader.committed)
 
@@ -63,7 +61,15 @@ class Reads:
         return self._ctx.settings
 
     def schema(self, branch: str | None = None) -> AcceptedSchema:
-        return self._schema.accepted(self._ctx.manifest.state(self._on(branch)))
+        """The schema in force, which is the same on every branch."""
+        if self._on(branch) is not None:
+            self._ctx.manifest.state(self._on(branch))
+        return self._schema.accepted(self._ctx.manifest.state())
+
+    def current(self, state: BranchState | None = None) -> Current:
+        """The schema in force and where its types lie; `state`: a branch as it was just read."""
+        accepted = self._schema.accepted(state or self._ctx.manifest.state())
+        return Current(self._ctx.root, accepted.catalog, self._ctx.manifest.remembered().entries)
 
     @property
     def catalog(self) -> Catalog:
@@ -72,7 +78,16 @@ class Reads:
     def view(self, branch: str | None = None) -> View:
         """The branch as it is now, fixed."""
         state = self._ctx.manifest.state(self._on(branch))
-        return View(self._ctx.root, state.snapshot(), self._schema.accepted(state).catalog, state.incarnation)
+        if state.branch is not None:
+            return self.current(state).view(state.snapshot(), state.incarnation)
+        accepted = self._schema.accepted(state)
+        # Whoever reads a new schema looks for a head of main that it fits.
+        state = self._ctx.manifest.remembered()
+        return View(self._ctx.root, state.snapshot(), accepted.catalog, state.incarnation)
+
+    def view_at(self, snapshot: Snapshot) -> View:
+        """A snapshot of any time and branch by the schema in force."""
+        return self.current().view(snapshot)
 
     def snapshot(self, branch: str | None = None) -> Snapshot:
         return self._ctx.manifest.state(self._on(branch)).snapshot()
@@ -90,11 +105,8 @@ class Reads:
 
     def entity_at(self, table_key: str, id: str, version: int, branch: str | None = None) -> dict[str, Any] | None:
         """One node or edge as it was at a graph version; None when the table or the row was not there."""
-        entry = self.snapshot_at_version(version, branch).tables.get(table_key)
-        if entry is None:
-            return None
-        ref = TableRef(self._ctx.root, entry.location, entry.table_branch)
-        rows = json_rows(open_table(ref, entry.table_version, table_key).find([id]))
+        view = self.view_at(self.snapshot_at_version(version, branch))
+        rows = json_rows(view.table(table_key).find([id])) if table_key in view.entries else []
         return rows[0] if rows else None
 
     def query(
@@ -146,7 +158,7 @@ class Reads:
             raise BadRequest("a branch and a snapshot were both named", "Name one of them.")
         target = branch if snapshot is None else snapshot
         found = target if isinstance(target, Snapshot) else self.snapshot_of(target, as_of=as_of)
-        return replace(self.view(), snapshot=found), {"snapshot": found.graph_commit_id or f"version {found.version}"}
+        return self.view_at(found), {"snapshot": found.graph_commit_id or f"version {found.version}"}
 
     def sql(
         self,

@@ -110,7 +110,7 @@ def test_a_name_never_half_exists_when_its_commit_table_cannot_be_forked(
         raise og.Unavailable("the store went away", what="store")
 
     with monkeypatch.context() as broken:
-        broken.setattr(module, "_fork_commit_table", fails)
+        broken.setattr(module, "fork_commit_table", fails)
         with pytest.raises(og.Unavailable):
             graph.branch_create("draft")
     assert graph.branch_list() == ["main"]

@@ -55,6 +55,8 @@ COMMANDS = [
     "changes poll",
     "changes baseline",
     "schema show",
+    "schema plan",
+    "schema apply",
     "lint",
     "status",
     "recovery list",
@@ -133,6 +135,7 @@ def _write_inputs() -> None:
     fire = 'query fire() { delete Person where name = "nobody" }'
     by_name = "query by_name($n: String) { match { $p: Person { name: $n } } return { $p.name, $p.age } }"
     Path("people.gq").write_text(f"{hire}\n{fire}\n{by_name}")
+    Path("new.pg").write_text(Path("schema.pg").read_text().replace("age: I32?", "age: I32?\n  born: Date?"))
     Path("ana.json").write_text('{"n": "ana"}')
     Path("people.jsonl").write_text('{"type":"Person","data":{"name":"bo"}}\n')
     Path("books.jsonl.gz").write_bytes(gzip.compress(b'{"type":"Book","data":{"title":"Graphs"}}\n'))

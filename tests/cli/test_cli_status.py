@@ -15,7 +15,7 @@ def test_status_shows_head_lock_tables_and_that_nothing_is_pending(cli, graph, t
     assert f"  head: {graph.head_commit_id_for_branch()}" in lines
     assert "  internal_schema: 4" in lines
     assert "  lock: free" in lines
-    assert "  node:Person v3 rows=3 fragments=2" in lines
+    assert "  node:Person v3 rows=3 fragments=2 unindexed=3" in lines
     assert lines[-2:] == ["pending: none", "last_recovery: none"]
 
 
@@ -38,7 +38,7 @@ def test_status_shows_drift_and_still_exits_zero(cli, graph):
     lance.dataset(str(location)).delete("id = 'ann'")
     done = cli("status", "library")
     assert done.code == 0
-    assert "  node:Person v3 rows=3 fragments=2 DRIFT head=v4; omnigraph repair" in done.lines
+    assert "  node:Person v3 rows=3 fragments=2 unindexed=3 DRIFT head=v4; omnigraph repair" in done.lines
 
 
 def test_status_json_says_the_same_as_one_object(cli, graph):
@@ -51,4 +51,5 @@ def test_status_json_says_the_same_as_one_object(cli, graph):
         "drift": False,
         "row_count": 3,
         "fragments": 2,
+        "unindexed_rows": 3,
     }

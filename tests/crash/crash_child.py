@@ -10,6 +10,7 @@ import sys
 from multiprocessing.connection import Connection
 from typing import Any
 
+from crash_schemas import REMODELS
 from crash_verbs import VERBS
 from crash_world import EFFECTS, TABLES, plan_of, rows_of
 
@@ -53,6 +54,11 @@ def use_verb(order: dict[str, Any]) -> None:
     say("acknowledged", order["verb"])
 
 
+def apply_schema(order: dict[str, Any]) -> None:
+    REMODELS[order["remodel"]].act(opened(order))
+    say("acknowledged", order["remodel"])
+
+
 def live(order: dict[str, Any], said: Connection, complaints: str) -> None:
     """The process: its words go to `said`, its complaints to a file."""
     os.dup2(said.fileno(), 1)
@@ -64,5 +70,6 @@ def live(order: dict[str, Any], said: Connection, complaints: str) -> None:
     if order.get("fail_at"):
         failpoints.arm(order["fail_at"], failpoints.fail)
     failpoints.arm(order["die_at"], die, order.get("skip", 0))
-    {"write": write, "loop": write_for_ever, "open": opened, "verb": use_verb}[order["does"]](order)
+    acts = {"write": write, "loop": write_for_ever, "open": opened, "verb": use_verb, "apply": apply_schema}
+    acts[order["does"]](order)
     failpoints.reach("the_end")

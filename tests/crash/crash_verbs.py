@@ -143,6 +143,23 @@ def _two_sides(graph: Graph) -> None:
     graph.mutate('query q() { delete Person where name = "cy" }')
 
 
+def _pieces(graph: Graph, branch: str = "main") -> None:
+    """Several fragments of two tables, of which the indexes cover the first; a row that changed and one that went."""
+    for name in ("ed", "flo"):
+        body = f'insert Person {{ name: "{name}", age: 7 }} insert Knows {{ from: "{name}", to: "ana" }}'
+        graph.mutate(f"query q() {{ {body} }}", branch=branch)
+    graph.mutate('query q() { update Person set { age: 9 } where name = "bo" }', branch=branch)
+    graph.mutate('query q() { delete Person where name = "cy" }', branch=branch)
+
+
+def _pieces_on_a_fork(graph: Graph) -> None:
+    graph.branch_create("draft")
+    _pieces(graph, "draft")
+
+
+_OPTIMIZES = (*_windows("optimize"), "stage.set_aside")
+# Of either table the indexes are dropped, the fragments rewritten, and the indexes built again.
+_OPTIMIZE_STEPS = 6
 _MUTATIONS, _LOADS, _INDEXES = _windows("mutation"), _windows("load"), _windows("ensure_indices")
 _OF_CREATE, _OF_DELETE = ("branch_create.post_manifest",), ("branch_delete.pre_manifest", "branch_delete.post_manifest")
 _OF_TAG_CREATE = ("tag_create.pre_put", "tag_create.post_put")
@@ -188,6 +205,15 @@ VERBS = {
         Verb("adopt", lambda graph: graph.branch_merge("main", "other"), _ADOPTIONS, 0, _two_sides, "other"),
         Verb("revert", lambda graph: graph.commit_revert("main~1"), _REVERTS, 2, _two_sides),
         Verb("reset", lambda graph: graph.branch_reset("main", "main~2"), _RESETS, 2, _two_sides),
+        Verb("optimize", lambda graph: graph.optimize(), _OPTIMIZES, _OPTIMIZE_STEPS, _pieces),
+        Verb(
+            "optimize_fork",
+            lambda graph: graph.optimize("draft"),
+            _OPTIMIZES,
+            _OPTIMIZE_STEPS,
+            _pieces_on_a_fork,
+            "draft",
+        ),
         Verb("branch_delete", lambda graph: graph.branch_delete("draft"), _OF_DELETE, 0, _create_and_write, "draft"),
         Verb("tag_create", lambda graph: graph.tag_create("v1", "draft"), _OF_TAG_CREATE, 0, _create_and_tag),
         Verb("tag_delete", lambda graph: graph.tag_delete("team/v1"), _OF_TAG_DELETE, 0, _create_and_tag),

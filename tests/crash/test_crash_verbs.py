@@ -12,6 +12,7 @@ from crash_scene import order_in
 from crash_verbs import VERBS, Verb, VerbCase, build, content, every_case, on_s3
 
 from graph_places import DISK, S3, DiskPlace, Home, Place, S3Place, sidecars
+from index_answers import disagreements
 from omnigraph.graph import Graph
 
 pytestmark = pytest.mark.slow
@@ -75,6 +76,7 @@ def test_a_verb_that_died_left_the_graph_before_or_after(
     assert content(home.open("r")) in (before, after)
     again = home.open()
     assert content(again) == (after if case.lands else before)
+    assert disagreements(again) == []
     check_next_writes(again, verb.branch)
     check_at_rest(place, home)
     place.remove(home.uri)

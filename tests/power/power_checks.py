@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 from crash_world import SCHEMA, TABLES, TableSeen, heads, pending_files, pins, rows_of, seen
 
 from omnigraph.base.errors import Conflict, NotFound, OmniError
@@ -74,10 +75,18 @@ def _check_recovered(path: str, allowed: Sequence[State]) -> Graph:
     return graph
 
 
+def _fitting(graph: Graph, table_key: str, rows: pa.Table) -> pa.Table:
+    """The rows with a value for what a schema apply has added and requires."""
+    for field in graph.catalog.arrow_schema(table_key):
+        if not field.nullable and field.name not in rows.column_names:
+            rows = rows.append_column(field.name, pa.array([1] * rows.num_rows, field.type))
+    return rows
+
+
 def _check_next_write(graph: Graph) -> None:
     shown = State.of(graph)
     with graph:
-        receipt = graph.write({t: Upsert(rows_of(t, ["later"], "later")) for t in TABLES})
+        receipt = graph.write({t: Upsert(_fitting(graph, t, rows_of(t, ["later"], "later"))) for t in TABLES})
     found = State.of(Graph.open(graph.uri, "r"))
     assert found.commits == (*shown.commits, receipt.graph_commit_id)
     assert found.tables is not None

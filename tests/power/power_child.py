@@ -65,6 +65,11 @@ def obey(order: dict[str, Any], marks: Marks) -> None:
         marks.mark("acknowledged")
         return
     marks.mark("opened")
+    if order["does"] == "apply":
+        graph.schema_apply(order["source"])
+        marks.mark("acknowledged")
+        graph.close()
+        return
     for number, (effect, tables) in enumerate(order["writes"]):
         if effect == "rows":
             graph.write({t: Append(rows_of(t, [f"row-{number}"], "row", number)) for t in tables})

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crash_world import EFFECTS, TABLES
+from crash_world import COLUMNS, EFFECTS, SCHEMA, TABLES
 from power_trace import Event, Kind
 
 ONE, TWO = TABLES[-1:], TABLES[1:]
@@ -65,6 +65,8 @@ _ON_ONE = (
     "revert",
     "schema_apply",
 )
+_MORE = COLUMNS.replace("{ ", "{ joined: Date?  rank: I64 @default(7)  ", 1)
+_APPLY = {"does": "apply", "source": SCHEMA.replace(COLUMNS, _MORE, 2)}
 _ROWS = [["rows", list(TWO)]]
 SCENES = (
     Scene("init", "nothing", {"does": "init"}),
@@ -73,6 +75,7 @@ SCENES = (
     _write("overwrite", TWO, "fresh", "first_load"),
     _write("delete_by_id", ONE, "rows", "first_delete"),
     *(_write(effect, ONE if effect in _ON_ONE else TWO) for effect in EFFECTS),
+    Scene("apply", "grown", _APPLY, windows="schema_apply"),
     Scene("two_writes", "fresh", {"does": "write", "writes": [*_ROWS, *_ROWS]}, windows="load"),
     Scene(
         "manifest_compaction",
@@ -100,5 +103,13 @@ SCENES = (
     _recovery("forward_from_landed_unsynced", "upsert_2t", Place(_MID, syncs=1)),
     _recovery("settled_from_published", "upsert_2t", Place(_PUBLISHED)),
     _recovery("settled_from_published_unsynced", "upsert_2t", Place(_APPLIED, syncs=3)),
+    Scene(
+        "forward_from_applied",
+        "grown",
+        {"does": "open"},
+        ("apply", Place("schema_apply.post_phase_b_pre_manifest_commit")),
+        "recovery",
+        meant="apply",
+    ),
     _recovery("forward_from_compacted_unsynced", "compaction_2t", Place("optimize.mid_phase_b", syncs=1)),
 )

@@ -28,6 +28,7 @@ WINDOW_SCENES = (
     "revert_1t",
     "reset_2t",
     "schema_apply_1t",
+    "apply",
     "manifest_compaction",
     "projections",
     "undo",

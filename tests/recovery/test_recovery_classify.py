@@ -195,7 +195,7 @@ def test_a_settled_write_is_never_touched_again_even_below_a_violation() -> None
 
 @pytest.mark.parametrize("kind", WriterKind)
 def test_a_moved_head_turns_every_roll_forward_into_a_roll_back(kind: WriterKind) -> None:
-    observed = seen(of(6, 5, 5), kind=kind, schema_promoted=True)
+    observed = seen(of(6, 5, 5), kind=kind, schema_matches=True)
     assert decide(observed) is Decision.FORWARD
     assert decide(dataclasses.replace(observed, head_is_parent=False)) is Decision.BACK
 
@@ -211,4 +211,4 @@ def test_one_table_that_did_not_land_takes_all_others_back(broken: TableObservat
 def test_a_schema_apply_goes_forward_only_with_its_schema_files() -> None:
     observed = seen(of(6, 5, 5), kind=WriterKind.SCHEMA_APPLY)
     assert decide(observed) is Decision.BACK
-    assert decide(dataclasses.replace(observed, schema_promoted=True)) is Decision.FORWARD
+    assert decide(dataclasses.replace(observed, schema_matches=True)) is Decision.FORWARD

@@ -257,4 +257,4 @@ def test_commits_between_the_looks_of_cleanup_are_no_drift(home: Home, monkeypat
 
     monkeypatch.setattr(seen, "head_version", head_version)
     assert graph.cleanup(keep=1, confirm=True).tables
-    assert next(written) > 4, "it looked twice at both tables"
+    assert next(written) >= 4, "it looked twice at both tables"

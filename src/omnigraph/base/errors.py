@@ -123,9 +123,34 @@ class TypeCheckError(SourceError):
         return f"{self.prefix}: {self.rule}: {self.place()}{self.text}"
 
 
+@dataclass(eq=False)
+class UnsupportedSchemaChange(SourceError):
+    """The desired schema asks for something no step can do; nothing was written."""
+
+    entity: str = ""
+    lint_code: str | None = None
+    code: ClassVar[str] = "unsupported_change"
+
+    def describe(self) -> str:
+        return f"{self.place()}unsupported change on {self.entity}: {self.text}"
+
+
 class BadRequest(_Stated):
     code: ClassVar[str] = "bad_request"
     kind: ClassVar[Kind] = Kind.BAD_INPUT
+
+
+@dataclass(eq=False)
+class BreaksQueries(BadRequest):
+    """Stored queries that a new schema would break, each as `{file, line, query, message}`."""
+
+    text: str = ""
+    hint: str = "Nothing was written. Change the queries together with the schema, or keep what they use."
+    broken: tuple[dict[str, Any], ...] = ()
+
+    def describe(self) -> str:
+        several = f"{len(self.broken)} stored queries" if len(self.broken) > 1 else "1 stored query"
+        return f"the new schema breaks {several}: {self.broken[0]['message']}"
 
 
 @dataclass(eq=False)
@@ -233,7 +258,7 @@ class GraphMoved(Conflict):
     """A branch records its base at another place: the graph was moved or copied."""
 
     text: str = ""
-    hint: str = "Branches work where the graph was recorded: put it back there. Here main stays readable and writable."
+    hint: str = "A clone of it has every branch; put back to its old place it has them too. Main works here as it is."
     branch: str = ""
     recorded_base: str = ""
     root: str = ""

@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 
 import pyarrow as pa
 
+from omnigraph.base.columns import PROPERTY_ID
 from omnigraph.catalog.types import PropertyType, ScalarType, arrow_field
 from omnigraph.lang.pg.printer import print_value
 
@@ -133,6 +134,11 @@ class _Type:
     def find_property(self, name: str) -> Property | None:
         return self._by_name.get(name)
 
+    @cached_property
+    def columns_id(self) -> str:
+        """Which names mean which properties: types where it is equal see a stored table alike."""
+        return ",".join(f"{known.name}={known.property_id}" for known in self.properties)
+
     @property
     def uniques(self) -> tuple[Unique, ...]:
         return tuple(c for c in self.constraints if isinstance(c, Unique))
@@ -154,7 +160,7 @@ class NodeType(_Type):
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        return pa.schema([_required("id"), *(arrow_field(p.name, p.type) for p in self.properties)])
+        return pa.schema([_required("id"), *map(_column, self.properties)])
 
     @cached_property
     def key_properties(self) -> tuple[Property, ...]:
@@ -192,7 +198,7 @@ class EdgeType(_Type):
     @cached_property
     def arrow_schema(self) -> pa.Schema:
         columns = [_required(name) for name in ("id", "src", "dst")]
-        return pa.schema([*columns, *(arrow_field(p.name, p.type) for p in self.properties)])
+        return pa.schema([*columns, *map(_column, self.properties)])
 
 
 TableType = NodeType | EdgeType
@@ -216,6 +222,10 @@ class Catalog:
     def tables(self) -> tuple[TableType, ...]:
         """Every node and edge type, sorted by table key."""
         return tuple(self._tables.values())
+
+    @cached_property
+    def table_keys(self) -> frozenset[str]:
+        return frozenset(self._tables)
 
     def find_table(self, table_key: str) -> TableType | None:
         return self._tables.get(table_key)
@@ -269,6 +279,12 @@ def _index_kinds(constraint: Key | Unique | Index, type_: PropertyType) -> tuple
         kinds: dict[str, tuple[IndexKind, ...]] = {"key": (), "unique": ("btree",), "index": ("btree", "fulltext")}
         return kinds[constraint.name]
     return ("btree",)
+
+
+def _column(known: Property) -> pa.Field:
+    """The column of a property; it says which one it is, so that it is found under any name."""
+    field = arrow_field(known.name, known.type)
+    return field.with_metadata({PROPERTY_ID: str(known.property_id)}) if known.property_id else field
 
 
 def _required(name: str) -> pa.Field:

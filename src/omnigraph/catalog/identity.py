@@ -20,6 +20,16 @@ from omnigraph.catalog.ir import SchemaIr
 
 AnyType = InterfaceType | NodeType | EdgeType
 T = TypeVar("T", InterfaceType, NodeType, EdgeType)
+_CONSUMED = "the accepted declaration is consumed by more than one"
+_NO_HINT = "Correct the hint, or leave it out to add something new."
+_ONE_HINT = "Let one declaration go on from it and leave the other hints out."
+
+
+@dataclass(eq=False)
+class WrongRenameHint(CatalogError):
+    """A `@rename_from` that names nothing which could be renamed so; `entity` is where it stands."""
+
+    entity: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,11 +66,10 @@ def match_declarations(declared: Catalog, accepted: Catalog) -> Matches:
         what = f"@rename_from(\"{known.rename_from}\") on {kind} '{name}'"
         if source not in before:
             other = any(old == known.rename_from for _, old in before)
-            raise CatalogError(
-                f"{what}: " + _why_unmatched(other, "renames across declaration kinds are not supported")
-            )
+            why = _why_unmatched(other, "renames across declaration kinds are not supported")
+            raise WrongRenameHint(f"{what}: {why}", _NO_HINT, entity=f"{kind}:{name}")
         if source in now or source in claimed:
-            raise CatalogError(f"{what}: the accepted declaration is consumed by more than one")
+            raise WrongRenameHint(f"{what}: {_CONSUMED}", _ONE_HINT, entity=f"{kind}:{name}")
         claimed[source] = name
         matched[kind, name] = before[source]
     return matched
@@ -78,11 +87,11 @@ def match_properties(declared: AnyType, old: AnyType | None, accepted: Catalog) 
         what = f'@rename_from("{known.rename_from}") on property {declared.name}.{known.name}'
         if known.rename_from not in before:
             elsewhere = any(known.rename_from == p.name for owner in _types(accepted) for p in owner.properties)
-            raise CatalogError(
-                f"{what}: " + _why_unmatched(elsewhere, "property moves across owners are not supported")
-            )
+            why = _why_unmatched(elsewhere, "property moves across owners are not supported")
+            raise WrongRenameHint(f"{what}: {why}", _NO_HINT, entity=f"{declared.kind}:{declared.name}.{known.name}")
         if known.rename_from in now or known.rename_from in claimed:
-            raise CatalogError(f"{what}: the accepted declaration is consumed by more than one")
+            place = f"{declared.kind}:{declared.name}.{known.name}"
+            raise WrongRenameHint(f"{what}: {_CONSUMED}", _ONE_HINT, entity=place)
         claimed.add(known.rename_from)
         matched[known.name] = before[known.rename_from]
     return matched

@@ -12,6 +12,8 @@ from omnigraph.catalog.annotations import STRUCTURAL, compile_type
 from omnigraph.lang.diagnostics import did_you_mean, parse_error
 from omnigraph.lang.pg import ast
 
+_HINT = "rename_from"
+
 
 def with_injected(node: ast.NodeDecl, interfaces: Mapping[str, ast.InterfaceDecl]) -> tuple[ast.PropertyDecl, ...]:
     """The node's own properties, then those its interfaces add."""
@@ -32,13 +34,20 @@ def with_injected(node: ast.NodeDecl, interfaces: Mapping[str, ast.InterfaceDecl
             given = _as_injected(offered)
             if offered.name in injected:
                 _refuse_disagreement(node, injected[offered.name], ref, given)
-            injected.setdefault(offered.name, (ref.name, given))
+            if offered.name not in injected or _hint(given) is not None:
+                injected[offered.name] = (ref.name, given)
     return (*node.properties, *(given for _, given in injected.values()))
 
 
 def _as_injected(offered: ast.PropertyDecl) -> ast.PropertyDecl:
-    kept = sorted((a for a in offered.annotations if a.name in STRUCTURAL), key=lambda a: a.name)
+    # A hint goes along: a node's column is renamed with the interface's property, not dropped and added.
+    given = (*STRUCTURAL, _HINT)
+    kept = sorted((a for a in offered.annotations if a.name in given), key=lambda a: a.name)
     return replace(offered, annotations=tuple(kept))
+
+
+def _hint(declared: ast.PropertyDecl) -> ast.Value | None:
+    return next((annotation.value for annotation in declared.annotations if annotation.name == _HINT), None)
 
 
 def _refuse_other_type(node: ast.NodeDecl, own: ast.PropertyDecl, ref: ast.TypeRef, offered: ast.PropertyDecl) -> None:
@@ -53,7 +62,9 @@ def _refuse_disagreement(
 ) -> None:
     name, before = first
     same_type = compile_type(before.type) == compile_type(given.type)
-    if not same_type or before.annotations != given.annotations:
+    hints = {_hint(before), _hint(given)} - {None}
+    marks = [[a for a in declared.annotations if a.name != _HINT] for declared in (before, given)]
+    if not same_type or marks[0] != marks[1] or len(hints) > 1:
         what = "annotations" if same_type else "type"
         text = f"interfaces '{name}' and '{ref.name}' disagree on the {what} of property '{given.name}'"
         raise parse_error(f"{text} injected into node '{node.name}'", ref.at)

@@ -10,6 +10,7 @@ from omnigraph.cli.commands import (
     branch,
     changes,
     cleanup,
+    clone,
     commit,
     embed,
     export,
@@ -20,14 +21,18 @@ from omnigraph.cli.commands import (
     lock,
     log,
     mutate,
+    optimize,
     pipeline,
     query,
     recovery,
+    repair,
     schema,
     snapshot,
     sql,
     status,
     tag,
+    upkeep,
+    verify,
     version,
 )
 
@@ -48,7 +53,9 @@ def _assembled() -> typer.Typer:
     )
     app.callback(invoke_without_command=True, epilog=epilog(_EXAMPLES))(root_options)
     reading = (query, sql, analytics, snapshot, export, commit, log, changes, schema, lint, status)
-    for family in (init, load, pipeline, infer, embed, mutate, branch, tag, *reading, recovery, lock, cleanup, version):
+    writing = (init, load, pipeline, infer, embed, mutate, branch, tag)
+    keeping = (recovery, lock, optimize, verify, repair, cleanup, upkeep, clone)
+    for family in (*writing, *reading, *keeping, version):
         family.add_to(app)
     return app
 

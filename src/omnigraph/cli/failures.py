@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from omnigraph.base.errors import (
+    BreaksQueries,
     ChangeDiffRefusal,
     ExpectedVersionMismatch,
     GraphMoved,
@@ -107,6 +108,8 @@ def _listed(error: OmniError) -> tuple[str, ...]:
     """Every violation or conflict that is known by name, or the line of a source, when that says more than the text."""
     if isinstance(error, SourceError):
         return error.excerpt
+    if isinstance(error, BreaksQueries):
+        return tuple(str(found["message"]) for found in error.broken) if len(error.broken) > 1 else ()
     if isinstance(error, MergeConflicts):
         return tuple(conflict_line(found) for found in error.merge_conflicts)
     if not isinstance(error, InvalidData) or not error.violations:

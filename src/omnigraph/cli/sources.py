@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,6 +26,16 @@ def read_source(path: str, what: str, option: str) -> str:
         raise BadRequest(f"{what} file {path!r} cannot be read: {error}") from error
 
 
+def stored_queries(folder: str) -> dict[str, str]:
+    """The `.gq` files of a folder of stored queries: their texts by path, in the order of their names."""
+    try:
+        files = sorted(entry for entry in os.listdir(folder) if entry.endswith(".gq"))
+    except OSError as error:
+        raise NotFound(f"the folder of stored queries '{folder}' cannot be read: {error.strerror}") from error
+    paths = [os.path.join(folder, file) for file in files]
+    return {path: read_source(path, "query", "queries: in omnigraph.yaml") for path in paths}
+
+
 @contextmanager
 def shown_in(source: str, path: str | None) -> Iterator[None]:
     """An error of this text names its file, if it is in one, and shows the line it stands in."""
@@ -32,11 +43,12 @@ def shown_in(source: str, path: str | None) -> Iterator[None]:
         yield
     except SourceError as error:
         error.file = error.file or path
-        error.excerpt = _excerpt(source, error.line, error.column or 1)
+        error.excerpt = excerpt(source, error.line, error.column or 1)
         raise
 
 
-def _excerpt(source: str, line: int | None, column: int) -> tuple[str, ...]:
+def excerpt(source: str, line: int | None, column: int) -> tuple[str, ...]:
+    """The line of a text and a mark below the column."""
     lines = source.split("\n")
     if line is None or line > len(lines):
         return ()

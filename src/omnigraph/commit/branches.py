@@ -17,6 +17,7 @@ from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.fences import fence_of, raise_fence
 from omnigraph.commit.locks import HeldLock
+from omnigraph.commit.schema_lock import refuse_while_applying
 from omnigraph.commit.sidecar import pending_sidecars
 from omnigraph.commit.tags import refuse_tag_name, tags_that_need
 from omnigraph.manifest import layout
@@ -49,8 +50,7 @@ def make_branch(ctx: CommitContext, source: str | None, name: str) -> None:
         raise BadRequest("cannot create branch 'main'", "It always exists.")
     refuse_internal(source)
     with _control(ctx, name) as lock:
-        if layout.SCHEMA_LOCK_BRANCH in ctx.manifest.branches():
-            raise Conflict("a schema apply is running", "Nothing was written. Retry when it is done.")
+        refuse_while_applying(ctx)
         refuse_tag_name(ctx, name)
         above = fence_of(ctx.objects, name).get(layout.MANIFEST, 0)
         if read_branch(ctx.manifest.ref(), name) is None:
@@ -61,7 +61,7 @@ def make_branch(ctx: CommitContext, source: str | None, name: str) -> None:
             lock.check()  # else a tag of this name may have been made meanwhile
             if above:
                 raise_above(ctx.manifest.ref(name), above + 1)
-            _fork_commit_table(ctx, source, name)
+            fork_commit_table(ctx, source, name)
         except Exception:
             delete_branch(ctx.manifest.ref(), name)
             raise
@@ -69,7 +69,7 @@ def make_branch(ctx: CommitContext, source: str | None, name: str) -> None:
             ctx.manifest.forget(name)
 
 
-def _fork_commit_table(ctx: CommitContext, source: str | None, name: str) -> None:
+def fork_commit_table(ctx: CommitContext, source: str | None, name: str) -> None:
     """The derived branch. One found beforehand is a leftover of an incomplete delete."""
     table, fork = ctx.ref(layout.COMMITS, None), ctx.ref(layout.COMMITS, name)
     if not table_exists(table):
@@ -91,6 +91,7 @@ def remove_branch(ctx: CommitContext, name: str, current: str | None) -> None:
     if name == current:
         raise Conflict(f"'{name}' is the currently active branch", "Switch to another branch first.")
     with _control(ctx, name) as lock:
+        refuse_while_applying(ctx)
         refs = ctx.manifest.branches()
         if name not in refs:
             raise NotFound(f"branch '{name}' not found", "See omnigraph branch list.")

@@ -47,8 +47,8 @@ class CommitContext:
     """Told of each commit made through this context, after it is true."""
 
     @staticmethod
-    def of(root: Root, settings: Settings) -> CommitContext:
-        manifest = ManifestStore(root)
+    def of(root: Root, settings: Settings, manifest: ManifestStore | None = None) -> CommitContext:
+        manifest = manifest or ManifestStore(root)
         return CommitContext(
             root,
             manifest,

@@ -31,6 +31,15 @@ def fork_tables(
         return {key: _fork(ctx, branch, key, entry) for key, entry in sorted(entries.items())}
 
 
+def fork_anew(ctx: CommitContext, branch: str, table_key: str, entry: SubTableEntry) -> Table:
+    """A fork of a table that the branch does not show, to be overwritten. The caller holds the lock of the branch."""
+    fork = ctx.ref(entry.location, branch)
+    if read_branch(fork.main, branch) is None:
+        return _fork(ctx, branch, table_key, entry)
+    # One was begun and never shown: what it holds does not count, and nothing prepared on it may land any more.
+    return raise_above(fork, newest_number(fork))
+
+
 def inherited(branch: str | None, entries: Iterable[tuple[str, SubTableEntry]]) -> dict[str, SubTableEntry]:
     """Those tables that a branch reads from the branch it was made of."""
     return {key: entry for key, entry in entries if branch is not None and entry.table_branch != branch}

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.catalog.contract import AcceptedSchema
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin, Registration, RowEffect, Tombstone
 from omnigraph.storage.stage import IndexSpec, StagedWrite
@@ -25,6 +26,7 @@ class WriterKind(Enum):
     BRANCH_MERGE = "BranchMerge"
     ENSURE_INDICES = "EnsureIndices"
     OPTIMIZE = "Optimize"
+    SCHEMA_CATCH_UP = "SchemaCatchUp"
 
     @property
     def is_loose(self) -> bool:
@@ -51,6 +53,8 @@ BRANCH_MERGE = Writer("branch_merge", WriterKind.BRANCH_MERGE, "merge")
 ENSURE_INDICES = Writer("ensure_indices", WriterKind.ENSURE_INDICES, "ensure_indices")
 OPTIMIZE = Writer("optimize", WriterKind.OPTIMIZE, "optimize")
 REVERT = Writer("revert", WriterKind.BRANCH_MERGE, "revert")
+# Says `schema_apply`, for it gives a branch the columns of one; it never sets a schema.
+SCHEMA_CATCH_UP = Writer("schema_catch_up", WriterKind.SCHEMA_CATCH_UP, "schema_apply")
 RESET = Writer("reset", WriterKind.BRANCH_MERGE, "reset")
 
 
@@ -118,6 +122,10 @@ class WritePlan:
     merged_parent_commit_id: str | None = None
     if_commit: str | None = None
     adopted: tuple[Adoption, ...] = ()
+    schema: AcceptedSchema | None = None
+    """The schema the commit puts in force."""
+    known_tables: frozenset[str] | None = None
+    """The tables of the schema the write was prepared with; None when it does not matter that there are others."""
 
     @property
     def expected_versions(self) -> dict[str, int]:

@@ -25,6 +25,7 @@ from omnigraph.commit.heal import heal_tables
 from omnigraph.commit.locks import HeldLock, LockLost
 from omnigraph.commit.plan import DeferredIndex, Effect, Receipt, WritePlan
 from omnigraph.commit.recovery.settle import settle_branch
+from omnigraph.commit.schema_files import promote_schema, stage_schema
 from omnigraph.commit.sidecar import Sidecar, encode, sidecar_of
 from omnigraph.commit.signals import deferred_signals
 from omnigraph.commit.staging import refuse_outlived
@@ -66,7 +67,15 @@ def recheck(plan: WritePlan, state: BranchState, lock: HeldLock) -> None:
     head = state.head
     lock.raise_token(head.lock_token or 0 if head else 0)
     condition = Precondition(plan.if_commit, incarnation=plan.branch_incarnation)
+    _refuse_unknown_tables(plan, state)
     check(state, plan.expected_versions, plan.intent(lock.token), condition)
+
+
+def _refuse_unknown_tables(plan: WritePlan, state: BranchState) -> None:
+    """A write that knows nothing of a new type cannot know of its edges, which may end in what it deletes."""
+    unknown = state.entries.keys() - plan.known_tables if plan.known_tables is not None else ()
+    for key in sorted(unknown):
+        raise ExpectedVersionMismatch(table_key=key, expected=0, actual=state.entries[key].table_version)
 
 
 def _arm_to_clear(
@@ -81,6 +90,9 @@ def _arm_to_clear(
     lock.check()
     _arm(ctx, sidecar)
     try:
+        if plan.schema is not None:
+            reach("schema_apply.pre_schema_staging")
+            stage_schema(ctx.objects, plan.schema, lock)
         reach(f"{plan.writer.name}.post_phase_a_pre_phase_b")
         _apply(plan, lock, moved)
         reach(f"{plan.writer.name}.post_phase_b_pre_manifest_commit")
@@ -90,7 +102,8 @@ def _arm_to_clear(
     except Exception as error:
         commit = _undone_or_raise(ctx, plan, sidecar, lock, state, error)
     reach(f"{plan.writer.name}.post_manifest_commit_pre_phase_d")
-    _clear(ctx, plan, sidecar)
+    if plan.schema is None or _promoted(ctx, plan, lock):
+        _clear(ctx, plan, sidecar)
     return Receipt(plan.operation_id, commit)
 
 
@@ -171,6 +184,16 @@ def _mismatch(ctx: CommitContext, plan: WritePlan) -> ExpectedVersionMismatch:
         if actual != expected:
             return ExpectedVersionMismatch(table_key=key, expected=expected, actual=actual)
     return ExpectedVersionMismatch(table_key="__manifest", expected=0, actual=0)
+
+
+def _promoted(ctx: CommitContext, plan: WritePlan, lock: HeldLock) -> bool:
+    """Whether the schema files are in their place; if not, they are read where they are, and the sidecar stays."""
+    try:
+        promote_schema(ctx.objects, plan.graph_commit_id, lock)
+    except OmniError as error:
+        _log.warning("the schema files of %s stay staged until the next write: %s", plan.operation_id, error)
+        return False
+    return True
 
 
 def _clear(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar) -> None:

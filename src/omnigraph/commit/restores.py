@@ -6,7 +6,7 @@ from omnigraph.base.errors import Conflict
 from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery.classify import TableObservation
-from omnigraph.commit.recovery.observe import observe_table
+from omnigraph.commit.recovery.observe import observe_table, shown_entry
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.manifest.rows import Pin
 from omnigraph.manifest.store import BranchState
@@ -25,18 +25,18 @@ def restore_moved(
     """
     restored = []
     for table in sidecar.tables:
-        entry = state.entries.get(table.table_key)
+        shown_as, entry = shown_entry(table, state)
         seen = observe_table(ctx, table, state)
-        if entry is None or entry.location != table.table_path or seen.head <= seen.pin:
+        if entry is None or seen.head <= seen.pin:
             continue
         if not may_remove_foreign:
             _refuse_foreign(seen)
         ref = TableRef(ctx.root, table.table_path, table.table_branch)
         for version in sorted((v for v, s in seen.slots.items() if not s.readable), reverse=True):
             remove_version(ref, version)
-        version = restore(ref, seen.pin, Stamp(sidecar.operation_id, table.table_key, RESTORE_STEP))
+        version = restore(ref, seen.pin, Stamp(sidecar.operation_id, shown_as, RESTORE_STEP))
         reach("recovery.mid_phase_b")
-        restored.append((Pin(table.table_key, ref.location, ref.branch, version, entry.row_count), seen))
+        restored.append((Pin(shown_as, ref.location, ref.branch, version, entry.row_count), seen))
     return restored
 
 

@@ -65,6 +65,11 @@ class Sidecar:
     """Versions of other branches that the commit shows; a roll-back has nothing to do with them."""
 
     @property
+    def carries_schema(self) -> bool:
+        """Whether schema files may be staged for it. A branch that catches up with the schema stages none."""
+        return self.writer_kind is WriterKind.SCHEMA_APPLY and self.branch is None
+
+    @property
     def key(self) -> str:
         return layout.sidecar_key(self.operation_id)
 

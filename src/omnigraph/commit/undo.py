@@ -7,6 +7,7 @@ from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import HeldLock
 from omnigraph.commit.restores import restore_moved
+from omnigraph.commit.schema_files import discard_schema
 from omnigraph.commit.sidecar import Sidecar
 from omnigraph.manifest.lineage import RECOVERY_KEY, ROLLED_BACK, GraphCommit
 from omnigraph.manifest.publisher import BranchReplaced, HeadMoved, Precondition, find_commit
@@ -47,6 +48,8 @@ def undo(
                 ctx.publisher.publish(sidecar.branch, Changes(pins), {}, intent, condition, state.version)
             except HeadMoved:
                 continue
+        if sidecar.carries_schema:
+            discard_schema(ctx.objects)
         ctx.objects.delete(sidecar.key)
         return None
     raise InternalError(f"the head of branch '{branch_label(sidecar.branch)}' moved during every attempt to undo")

@@ -8,6 +8,7 @@ from omnigraph.base.errors import Conflict, NotFound, Unavailable
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.heal import heal_branch
 from omnigraph.commit.recovery.settle import sweep
+from omnigraph.commit.schema_lock import remove_leftover
 from omnigraph.commit.sidecar import pending_sidecars
 from omnigraph.manifest import layout
 from omnigraph.manifest.migrations import migrate_internal_schema
@@ -40,6 +41,7 @@ def open_graph(ctx: CommitContext, writable: bool) -> None:
 
 def settle_pending(ctx: CommitContext, branch: str | None) -> None:
     sweep(ctx)
+    remove_leftover(ctx)
     state = ctx.manifest.state(branch)
     if state.table.has_stable_row_ids:
         if not pending_sidecars(ctx.objects):
@@ -48,6 +50,11 @@ def settle_pending(ctx: CommitContext, branch: str | None) -> None:
 
 
 def _refuse_half_made(ctx: CommitContext) -> None:
+    if ctx.objects.exists(layout.CLONE_CLAIM):
+        raise Conflict(
+            f"'{ctx.root.uri}' is an unfinished clone",
+            "If none is running, run the same omnigraph clone again: it goes on where it stopped.",
+        )
     if ctx.objects.exists(layout.INIT_CLAIM) or ctx.objects.exists(layout.SCHEMA_SOURCE):
         raise Conflict(
             f"'{ctx.root.uri}' is half initialized: an init is running or was interrupted",

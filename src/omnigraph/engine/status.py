@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnigraph.catalog.catalog import Catalog
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
 from omnigraph.commit.recovery.audit import RecoveryRecord, recorded
 from omnigraph.commit.sidecar import BadSidecar, Sidecar, readable_sidecars
 from omnigraph.commit.staging import Heartbeat, list_heartbeats
+from omnigraph.engine.write.ensure_indices import unindexed_rows
 from omnigraph.manifest import layout
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.projections import projected_ids
@@ -23,6 +25,9 @@ class TableStatus:
     head: int
     rows: int
     fragments: int
+    unindexed_rows: int
+    owned: bool
+    """Whether the branch writes to it, not only reads it from where it was made."""
 
     @property
     def drifted(self) -> bool:
@@ -81,16 +86,17 @@ def _refuse_unknown(ctx: CommitContext, branch: str | None) -> None:
         ctx.manifest.state(branch)
 
 
-def read_status(ctx: CommitContext) -> GraphStatus:
-    branches = tuple(_branch(ctx, branch_name(label)) for label in visible_branches(ctx.manifest))
+def read_status(ctx: CommitContext, catalog: Catalog) -> GraphStatus:
+    branches = tuple(_branch(ctx, branch_name(label), catalog) for label in visible_branches(ctx.manifest))
     done = recorded(ctx.root)
     pending, unreadable = readable_sidecars(ctx.objects)
     last = done[0] if done else None
     return GraphStatus(ctx.root.uri, branches, tuple(pending), last, tuple(unreadable), tuple(list_heartbeats(ctx)))
 
 
-def _branch(ctx: CommitContext, branch: str | None) -> BranchStatus:
+def _branch(ctx: CommitContext, branch: str | None, catalog: Catalog) -> BranchStatus:
     state = ctx.manifest.state(branch)
+    types = {type_.table_key: type_ for type_ in catalog.tables()}
     known = projected_ids(ctx.root, branch)
     tables = []
     for key, entry in state.entries.items():
@@ -98,7 +104,9 @@ def _branch(ctx: CommitContext, branch: str | None) -> BranchStatus:
         table = open_table(ref, entry.table_version, key)
         # A table that the branch only reads is its owner's, who may have gone on since.
         head = head_version(ref, entry.table_version) if entry.table_branch == branch else entry.table_version
-        tables.append(TableStatus(key, entry.table_version, head, entry.row_count, table.fragment_count()))
+        fresh = unindexed_rows(table, types[key]) if key in types and entry.row_count else 0
+        counts = entry.row_count, table.fragment_count(), fresh
+        tables.append(TableStatus(key, entry.table_version, head, *counts, entry.table_branch == branch))
     return BranchStatus(
         branch or "main",
         state.head_id,

@@ -35,6 +35,9 @@ def init_graph(manifest: ManifestStore, schema: AcceptedSchema, force: bool, act
         raise Conflict(f"'{root}' is already initialized", "Open it, or choose another place.")
     _claim(objects, root, force)
     try:
+        # Each claims first and then looks for the other's claim, so of two at once one sees it.
+        if objects.exists(layout.CLONE_CLAIM):
+            raise Conflict(f"'{root}' is an unfinished clone", "Finish it with omnigraph clone, or remove it.")
         if manifest.exists():
             raise Conflict(f"'{root}' is already initialized", "Open it, or choose another place.")
         leftovers = [n for n in layout.INIT_LEFTOVERS if objects.exists(n) or objects.list(n, limit=1)]

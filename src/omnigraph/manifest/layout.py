@@ -18,6 +18,7 @@ STAGING_DIR = "__staging"
 TAG_DIR = "__tags"
 BRANCH_CONTROL_LOCK = "__branch_control__"
 INIT_CLAIM = "__init_claim.json"
+CLONE_CLAIM = "__clone_claim.json"
 SCHEMA_LOCK_BRANCH = "__schema_apply_lock__"
 LEGACY_RUN_PREFIX = "__run__"
 
@@ -28,6 +29,11 @@ def table_location(kind: str, name: str, incarnation: int | None = None) -> str:
     """The path a table of this name gets when it is created; later its manifest row is the truth."""
     suffix = f"-{incarnation}" if incarnation is not None else ""
     return f"{kind}s/{fnv1a64_hex(name)}{suffix}"
+
+
+def staged_schema_key(key: str) -> str:
+    """Where a schema file lies from before the commit that puts it in force until it took its place."""
+    return f"{key}.staging"
 
 
 def sidecar_key(operation_id: str) -> str:

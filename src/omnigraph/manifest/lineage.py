@@ -12,6 +12,7 @@ import orjson
 from omnigraph.manifest.rows import Row, RowEffect, counts_from_json
 
 RECOVERY_KEY = "recovery"
+SCHEMA_HASH_KEY = "schema_ir_hash"
 ROLLED_BACK = "rolled_back"
 
 
@@ -37,6 +38,12 @@ class GraphCommit:
     def is_roll_back(self) -> bool:
         ours = self.metadata.get("omnigraph")
         return isinstance(ours, dict) and ours.get(RECOVERY_KEY) == ROLLED_BACK
+
+    @property
+    def sets_schema(self) -> bool:
+        """Whether the schema files are those of this commit; one that was rolled forward is no `schema_apply`."""
+        ours = self.metadata.get("omnigraph")
+        return self.kind in ("init", "schema_apply") or (isinstance(ours, dict) and SCHEMA_HASH_KEY in ours)
 
     @property
     def order(self) -> tuple[int, int, str]:

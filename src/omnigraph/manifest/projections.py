@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
@@ -91,6 +92,19 @@ def projected_ids(root: Root, branch: str | None) -> set[str]:
     """The commits the commit table of a branch holds."""
     ref = TableRef(root, layout.COMMITS, branch)
     return _ids(open_newest(ref)) if table_exists(ref) else set()
+
+
+def read_commits(root: Root, branch: str | None) -> list[dict[str, Any]]:
+    """Every row of the commit table of a branch; none where there is no table."""
+    ref = TableRef(root, layout.COMMITS, branch)
+    return open_newest(ref).read(COMMITS_SCHEMA.names).to_pylist() if table_exists(ref) else []
+
+
+def read_actors(root: Root) -> list[tuple[str, str]]:
+    """Every commit that the table of actors knows, and who made it."""
+    ref = TableRef(root, layout.COMMIT_ACTORS)
+    rows = open_newest(ref).read(ACTORS_SCHEMA.names).to_pylist() if table_exists(ref) else []
+    return [(row["graph_commit_id"], row["actor_id"]) for row in rows]
 
 
 def _ids(table: Table) -> set[str]:

@@ -227,7 +227,7 @@ class SparkGraph:
         return sf.when(sf.startswith(column, sf.lit(EXTERNAL_MARKER)), uri)
 
     def _seen(self, branch: str | None, snapshot: str | None, version: int | None, as_of: Moment | None) -> Snapshot:
-        return named_snapshot(self._graph, branch, snapshot, version, as_of)
+        return self._graph.view_at(named_snapshot(self._graph, branch, snapshot, version, as_of)).snapshot
 
     def _frame(self, table_key: str, seen: Snapshot, columns: Sequence[str] | None, filter: str | None) -> DataFrame:
         given = {"path": self._graph.uri, "type": table_key, **_pinned(seen)}

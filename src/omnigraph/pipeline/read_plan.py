@@ -11,7 +11,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from omnigraph.base.errors import BadRequest, InternalError, NotFound
 from omnigraph.base.moments import Moment
-from omnigraph.engine.view import View
 from omnigraph.graph import Graph
 from omnigraph.lang.diagnostics import did_you_mean
 from omnigraph.manifest.snapshot import Snapshot
@@ -39,9 +38,9 @@ def plan_read(given: Mapping[str, str]) -> PlannedRead:
 
 
 def plan_frame(graph: Graph, options: GraphOptions) -> PlannedRead:
-    snapshot = _snapshot(graph, options)
-    table_key = table_key_of(options.required("type", "Name a node or edge type."), snapshot.tables)
-    table = View(graph.context.root, snapshot, graph.catalog).table(table_key)
+    view = graph.view_at(_snapshot(graph, options))
+    table_key = table_key_of(options.required("type", "Name a node or edge type."), view.entries)
+    table = view.table(table_key)
     stored = _chosen(table.schema, options.get("columns"), table_key)
     schema = st.StructType([st.StructField(f.name, spark_type(f.type), f.nullable) for f in stored])
     given_filter = options.get("filter")
@@ -53,6 +52,7 @@ def plan_frame(graph: Graph, options: GraphOptions) -> PlannedRead:
         to_arrow_schema(schema, timezone="UTC"),
         where,
         table.ref.options,
+        table.shape,
     )
     return PlannedRead(target, schema, parts_of(table.fragment_rows(), _part_rows(stored), ranges=where is None))
 

@@ -17,10 +17,12 @@ from omnigraph.base.errors import OmniError, Unavailable
 from omnigraph.storage.durable import sync_version
 from omnigraph.storage.failures import translate, translated
 from omnigraph.storage.stage import OPERATION_ID, STEP, StagedWrite, Stamp
-from omnigraph.storage.tables import Table, TableRef, has_version, is_torn, open_table
+from omnigraph.storage.tables import ASIDE, VERSIONS, Table, TableRef, has_version, is_torn, open_table
 
 _log = logging.getLogger("omnigraph.storage")
 _commit = lance.LanceDataset.commit
+_RANDOM_TRIES = 5
+_FIRST_DETACHED = 1 << 63
 _MAINTENANCE = frozenset({"Rewrite", "ReserveFragments", "CreateIndex"})
 
 
@@ -116,6 +118,25 @@ def read_slot(ref: TableRef, version: int, handle: Table | None = None) -> Slot 
         properties.get(STEP),
         _operation_name(transaction.operation),
     )
+
+
+def set_aside(table: Table, transaction: Any) -> Table:
+    """The table as the transaction would leave it: a version without a place among the numbered ones.
+
+    No table moves. `take_away` what was made when it has been looked at.
+    """
+    with translated(f"prepare {table.ref.location}"):
+        # Such a version gets a random number, and another one if that is taken.
+        return Table(table.ref, _commit(table.dataset, transaction, max_retries=_RANDOM_TRIES, detached=True))
+
+
+def take_away(aside: Table) -> None:
+    """Remove a version that was set aside; one that stays does no harm."""
+    assert aside.version >= _FIRST_DETACHED
+    try:
+        aside.ref.root.objects.delete(f"{aside.ref.path}/{VERSIONS}/{ASIDE}{aside.version}.manifest")
+    except OmniError as error:
+        _log.warning("version d%d of %s stays: %s", aside.version, aside.ref.location, error)
 
 
 def _operation_name(operation: Any) -> str:

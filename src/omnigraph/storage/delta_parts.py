@@ -17,6 +17,7 @@ import pyarrow as pa
 from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX
 from omnigraph.storage.row_deltas import Numbers, Paired, paired_fragments
+from omnigraph.storage.shapes import Shape, shaped
 from omnigraph.storage.tables import Table
 
 _ADDRESS = "_rowaddr"
@@ -34,15 +35,16 @@ class Place:
     uri: str
     version: int
     options: Mapping[str, str] | None = field(default=None, repr=False)
+    shape: Shape | None = None
 
     @staticmethod
     def of(table: Table) -> Place:
-        return Place(table.ref.uri, table.version, table.ref.options)
+        return Place(table.ref.uri, table.version, table.ref.options, table.shape)
 
     def open(self) -> Any:
         options = None if self.options is None else dict(self.options)
         try:
-            return lance.dataset(self.uri, version=self.version, storage_options=options)
+            return shaped(lance.dataset(self.uri, version=self.version, storage_options=options), self.shape)
         except ValueError as error:
             raise Unreadable(f"{self.uri} version {self.version} cannot be opened: {error}") from error
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.objects import FoundFile
-from omnigraph.storage.tables import VERSIONS, TableRef, has_version, open_table, version_number
+from omnigraph.storage.tables import ASIDE, VERSIONS, TableRef, has_version, open_table, version_number
 
 STAGED_FOLDERS = ("data", "_deletions", "_indices", "_transactions")
 """Where a writer may leave files that no version refers to. Everything else below a table is never staged."""
@@ -23,6 +23,8 @@ def unit_of(path: str) -> str | None:
     Large values lie in a folder beside their data file that has its name, and the files of an index in one folder.
     """
     folder, _, below = path.partition("/")
+    if folder == VERSIONS and below.startswith(ASIDE) and below.endswith(".manifest"):
+        return path  # what somebody set aside to look at and did not live to take away
     if folder not in STAGED_FOLDERS or not below:
         return None
     name = below.split("/", 1)[0]

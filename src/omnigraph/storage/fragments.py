@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from omnigraph.storage.failures import Unreadable, translated
+from omnigraph.storage.shapes import Shape, shaped
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 _READ_ROWS = 65_536
@@ -94,10 +95,11 @@ def read_fragments(
     fragment_ids: Sequence[int],
     columns: Sequence[str],
     storage_options: dict[str, str] | None,
+    shape: Shape | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some fragments; `_rowid` and `_rowaddr` may be among the columns."""
     with translated(f"read {dataset_uri}"):
-        dataset = _opened(dataset_uri, version, storage_options)
+        dataset = shaped(_opened(dataset_uri, version, storage_options), shape)
         chosen = [dataset.get_fragment(number) for number in fragment_ids]
         yield from dataset.scanner(list(columns), fragments=chosen, batch_size=_READ_ROWS).to_reader()
 

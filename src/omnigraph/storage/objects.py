@@ -17,8 +17,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from omnigraph.base.errors import Conflict
 from omnigraph.base.ids import new_ulid
 from omnigraph.storage.failures import translated
+
+STREAM_BYTES = 8 << 20
+"""How much of a large file is in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,12 @@ class ObjectStore(Protocol):
     def remove_tree(self, prefix: str) -> None: ...
     def walk(self, prefix: str) -> Iterator[FoundFile]: ...
     def delete_files(self, keys: Sequence[str]) -> None: ...
+    def stream(self, key: str) -> Iterator[bytes]: ...
+    def put_stream(self, key: str, chunks: Iterator[bytes], size: int) -> None: ...
+
+
+class Missing(Conflict):
+    """A file that was listed is not there any more."""
 
 
 def own_etag(objects: ObjectStore, key: str, data: bytes) -> str | None:
@@ -152,6 +162,36 @@ class LocalObjectStore:
         for key in keys:
             with translated(f"delete {key}"), suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(self._path(key))
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        """The bytes of a large file, part by part; Missing when there is none."""
+        with translated(f"read {key}"):
+            try:
+                with open(self._path(key), "rb") as file:
+                    while part := file.read(STREAM_BYTES):
+                        yield part
+            except (FileNotFoundError, NotADirectoryError) as error:
+                raise Missing(f"{key} is missing in '{self.root}'") from error
+
+    def put_stream(self, key: str, chunks: Iterator[bytes], size: int) -> None:
+        """A large file, there as a whole or not at all. The names of its folders are not synced."""
+        path = self._path(key)
+        with translated(f"write {key}"):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            temporary = os.path.join(os.path.dirname(path), f".tmp-{new_ulid()}")
+            try:
+                with open(temporary, "xb") as file:
+                    for part in chunks:
+                        file.write(part)
+                    if file.tell() != size:
+                        raise Missing(f"{key} has {file.tell()} bytes and not {size}")
+                    if self._syncs:
+                        file.flush()
+                        os.fsync(file.fileno())
+                os.replace(temporary, path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
 
     @contextmanager
     def _written(self, key: str, data: bytes) -> Iterator[str]:

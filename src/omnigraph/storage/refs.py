@@ -11,9 +11,9 @@ import orjson
 
 from omnigraph.base.errors import Conflict, NotFound
 from omnigraph.storage.durable import sync_name, sync_place, sync_version
-from omnigraph.storage.failures import translated
+from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.files import lies_inside, owner_of
-from omnigraph.storage.tables import Table, TableRef, newest_number, open_table
+from omnigraph.storage.tables import Table, TableRef, newest_number, open_newest, open_table
 
 INCARNATION = "omnigraph.incarnation"
 _REFERENCES = "_refs/branches"
@@ -34,33 +34,40 @@ class BranchRef:
 def list_branches(ref: TableRef) -> dict[str, BranchRef]:
     with translated(f"list branches of {ref.location}"):
         try:
-            found: dict[str, Any] = open_table(ref.main, None).dataset.branches.list()
+            found: dict[str, Any] = open_newest(ref.main).dataset.branches.list()
         except ValueError:
             # One of them was deleted between Lance's listing and its reading.
-            return _listed_one_by_one(ref)
+            return references(ref)
     return {
         name: _branch(name, b["parent_branch"], b["parent_version"], b.get("metadata"), b.get("branch_identifier"))
         for name, b in found.items()
     }
 
 
-def _listed_one_by_one(ref: TableRef) -> dict[str, BranchRef]:
-    keys = ref.root.objects.list(f"{ref.location}/{_REFERENCES}")
-    names = [unquote(key.rsplit("/", 1)[1].removesuffix(".json")) for key in keys if key.endswith(".json")]
-    found = {name: read_branch(ref, name) for name in names}
+def references(ref: TableRef) -> dict[str, BranchRef]:
+    """The branches that have a reference, read one by one; the table itself need not be there."""
+    found = {name: read_branch(ref, name) for name in branch_files(ref)}
     return {name: branch for name, branch in found.items() if branch is not None}
+
+
+def branch_files(ref: TableRef) -> list[str]:
+    """The names of branches by one listing; the table itself need not open."""
+    keys = ref.root.objects.list(f"{ref.location}/{_REFERENCES}")
+    return [unquote(key.rsplit("/", 1)[1].removesuffix(".json")) for key in keys if key.endswith(".json")]
 
 
 def read_branch(ref: TableRef, name: str) -> BranchRef | None:
     """One branch, by one read; None when there is no branch of that name."""
-    key = f"{ref.location}/{_reference(name)}"
+    key = reference_key(ref, name)
     found = ref.root.objects.get(key)
     if found is None:
         return None
-    with translated(f"read {key}"):
+    try:
         told = orjson.loads(found.data)
         identifier = (told.get("identifier") or {}).get("version_mapping")
         return _branch(name, told["parentBranch"], told["parentVersion"], told.get("metadata"), identifier)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(f"{key} is no reference of a branch: {error}", "Run omnigraph verify.") from error
 
 
 def is_still(ref: TableRef, known: BranchRef) -> bool:
@@ -70,6 +77,11 @@ def is_still(ref: TableRef, known: BranchRef) -> bool:
     """
     found = read_branch(ref, known.name)
     return found is not None and found.incarnation == known.incarnation
+
+
+def reference_key(ref: TableRef, name: str) -> str:
+    """The object below the root that makes a branch of the table exist."""
+    return f"{ref.location}/{_reference(name)}"
 
 
 def _reference(name: str) -> str:

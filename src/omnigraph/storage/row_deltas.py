@@ -11,7 +11,7 @@ Holds for every `Delta`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -146,11 +146,11 @@ def rows_with(table: Table, row_ids: Numbers, columns: Sequence[str]) -> Iterato
 def _by_content(table: Table, columns: Sequence[str]) -> dict[tuple[Any, ...], Any]:
     """Fragments by what their columns are: a field of a file, which is never written again, or nothing."""
     wanted = set(columns)
-    ids = {f.name(): _field_ids(f) for f in table.dataset.lance_schema.fields() if f.name() in wanted}
+    ids = {name: found for name, found in table.field_ids.items() if name in wanted}
     return {_content(fragment, columns, ids): fragment for fragment in table.dataset.get_fragments()}
 
 
-def _content(fragment: Any, columns: Sequence[str], ids: dict[str, frozenset[int]]) -> tuple[Any, ...]:
+def _content(fragment: Any, columns: Sequence[str], ids: Mapping[str, frozenset[int]]) -> tuple[Any, ...]:
     held = [(file.path, frozenset(file.fields)) for file in fragment.metadata.files]
     found: list[Any] = []
     for name in columns:
@@ -160,10 +160,6 @@ def _content(fragment: Any, columns: Sequence[str], ids: dict[str, frozenset[int
         found.append((paths[-1], min(mine)) if paths else None)
     # Fragments whose columns are all empty differ only by their files.
     return tuple(found) if any(found) else tuple(path for path, _ in held)
-
-
-def _field_ids(field: Any) -> frozenset[int]:
-    return frozenset([field.id()]).union(*(_field_ids(child) for child in field.children()))
 
 
 def _shared_version(before: Table, after: Table, columns: Sequence[str]) -> int | None:
@@ -179,7 +175,7 @@ def _shared_version(before: Table, after: Table, columns: Sequence[str]) -> int 
 
 def _shape(table: Table, columns: Sequence[str]) -> dict[str, Any]:
     wanted = set(columns)
-    return {f.name(): _field_ids(f) for f in table.dataset.lance_schema.fields() if f.name() in wanted}
+    return {name: found for name, found in table.field_ids.items() if name in wanted}
 
 
 def _descent(table: Table, refs: dict[str, BranchRef]) -> dict[str | None, int]:

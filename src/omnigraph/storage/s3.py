@@ -25,10 +25,12 @@ from obstore.store import S3Store
 
 from omnigraph.base.errors import OmniError, Unavailable
 from omnigraph.base.ids import new_ulid
-from omnigraph.storage.objects import FoundFile, Stored, own_etag
+from omnigraph.storage.objects import STREAM_BYTES, FoundFile, Missing, Stored, own_etag
 from omnigraph.storage.uri import split_s3
 
 _PROBE_DIR = "__probe"
+# What one request may copy; the stores that speak S3 agree on it.
+_COPY_BYTES_MAX = 5 << 30
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -101,7 +103,9 @@ class S3ObjectStore:
     def __init__(self, uri: str, access: S3Access) -> None:
         bucket, prefix = split_s3(uri)
         self._uri = uri
+        self._prefix = prefix
         self._store = access.open(bucket, prefix)
+        self._bucket = access.open(bucket, "")
         self.identity = (access.endpoint or "", bucket)
 
     def get(self, key: str) -> Stored | None:
@@ -179,6 +183,36 @@ class S3ObjectStore:
                 for key in keys:
                     self.delete(key)
 
+    def stream(self, key: str) -> Iterator[bytes]:
+        """The bytes of a large object, part by part; Missing when there is none."""
+        with _translated(f"read {key}", self._uri):
+            try:
+                found = self._store.get(key)
+            except (FileNotFoundError, NotFoundError) as error:
+                raise Missing(f"{key} is missing in '{self._uri}'") from error
+            for part in found.stream(min_chunk_size=STREAM_BYTES):
+                yield bytes(part)
+
+    def put_stream(self, key: str, chunks: Iterator[bytes], size: int) -> None:
+        """A large object, there as a whole or not at all."""
+        with _translated(f"write {key}", self._uri):
+            if size <= STREAM_BYTES:
+                self._store.put(key, b"".join(counted(key, chunks, size)), mode="overwrite", use_multipart=False)
+            else:
+                parts = counted(key, chunks, size)
+                self._store.put(key, parts, use_multipart=True, chunk_size=STREAM_BYTES, max_concurrency=2)
+
+    def copy_from(self, other: S3ObjectStore, key: str, size: int) -> bool:
+        """The object of the same key below another prefix, copied by the store itself; False where it cannot."""
+        if other.identity != self.identity or size > _COPY_BYTES_MAX:
+            return False
+        with _translated(f"copy {key}", self._uri):
+            try:
+                self._bucket.copy(f"{other._prefix}/{key}", f"{self._prefix}/{key}")
+            except (FileNotFoundError, NotFoundError) as error:
+                raise Missing(f"{key} is missing in '{other._uri}'") from error
+        return True
+
     def probe(self) -> None:
         """Make sure that the store has conditional puts; leaves no object behind."""
         key = f"{_PROBE_DIR}/{new_ulid()}"
@@ -191,6 +225,18 @@ class S3ObjectStore:
                 raise _lacking("conditional replace (If-Match)", self._uri)
         finally:
             self.delete(key)
+
+
+def counted(key: str, chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """The same parts; Missing unless they are `size` bytes together."""
+    seen = 0
+    for part in chunks:
+        seen += len(part)
+        if seen > size:
+            break
+        yield part
+    if seen != size:
+        raise Missing(f"{key} has {seen} bytes and not {size}")
 
 
 def _lacking(what: str, uri: str) -> Unavailable:

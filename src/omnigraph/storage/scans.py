@@ -13,6 +13,7 @@ import lance
 import pyarrow as pa
 
 from omnigraph.storage.failures import Unreadable, translated
+from omnigraph.storage.shapes import Shape, shaped
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 << 20
@@ -34,13 +35,14 @@ def scan_part(
     columns: Sequence[str],
     where: str | None,
     storage_options: Mapping[str, str] | None,
+    shape: Shape | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a part in stored order. A range of rows is counted before `where`, so the two do not mix."""
     if where is not None and part.limit is not None:
         raise ValueError("a range of rows cannot be filtered")
     options = None if storage_options is None else dict(storage_options)
     with translated(f"read {dataset_uri}"):
-        dataset = _opened(dataset_uri, version, options)
+        dataset = shaped(_opened(dataset_uri, version, options), shape)
         wanted = set(part.fragment_ids)
         scanner = dataset.scanner(
             list(columns),

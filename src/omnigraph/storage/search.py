@@ -117,7 +117,7 @@ def _text_search(
     with translated(f"search {table.ref.location}"):
         return table.dataset.scanner(
             columns=["_rowid", "_score"],
-            full_text_query=MatchQuery(text, column, fuzziness=0, operator=operator),
+            full_text_query=MatchQuery(text, table.stored_name(column), fuzziness=0, operator=operator),
             filter=where,
             prefilter=True,
             fast_search=covered_only,

@@ -65,6 +65,8 @@ class StagedWrite:
     table: Table | None = dataclasses.field(default=None, repr=False, compare=False)
     transaction: Any = dataclasses.field(default=None, repr=False)
     rewrites: tuple[Any, ...] = dataclasses.field(default=(), repr=False)
+    files: tuple[str, ...] | None = None
+    """The files it brings, below its table, where its operation mentions others too."""
 
 
 class IndexKind(Enum):
@@ -298,17 +300,28 @@ def stage_index(
         segments = [_segment(table, spec, fragment_ids) for spec in specs]
         segments += [_segment(table, spec, list(chosen)) for spec, chosen in (parts or {}).items()]
         replaced = _segments_named(table, {spec.name for spec in specs})
+        replaced += _segments_named(table, {spec.name for spec in parts or ()}, only_empty=True)
     return _staged(table, stamp, _OP.CreateIndex(segments, replaced), table.count_rows())
 
 
-def _segments_named(table: Table, names: set[str]) -> list[Any]:
-    """The present segments of the indexes with these names; Lance goes by their uuids alone."""
+def index_removal(table: Table, names: set[str], stamp: Stamp) -> StagedWrite:
+    """Drop the indexes with these names."""
+    with translated(f"index {stamp.table_key}"):
+        return _staged(table, stamp, _OP.CreateIndex([], _segments_named(table, names)), table.count_rows())
+
+
+def _segments_named(table: Table, names: set[str], only_empty: bool = False) -> list[Any]:
+    """The present segments of the indexes with these names; Lance goes by their uuids alone.
+
+    `only_empty`: those that cover no fragment any more.
+    """
     nothing: Any = set()
     return [
         lance.Index(segment.uuid, index.name, [], 0, nothing, 0)
         for index in table.dataset.describe_indices()
         if index.name in names
         for segment in index.segments
+        if not (only_empty and segment.fragment_ids)
     ]
 
 

@@ -20,9 +20,12 @@ from omnigraph.base.errors import GraphMoved, OmniError, Reclaimed
 from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.places import Root
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX, column_in
+from omnigraph.storage.shapes import EmptyDataset, Shape, shape_of, shaped
 from omnigraph.storage.torn import is_whole
 
 VERSIONS = "_versions"
+ASIDE = "d"
+"""How the file of a version without a place among the numbered ones begins."""
 _MAX_VERSION = (1 << 64) - 1
 _NEWEST = 100
 _CREATED = "_row_created_at_version"
@@ -88,9 +91,11 @@ class RowsSince:
 class Table:
     """A table at one version; safe to share between threads."""
 
-    def __init__(self, ref: TableRef, dataset: lance.LanceDataset) -> None:
+    def __init__(self, ref: TableRef, dataset: lance.LanceDataset, shape: Shape | None = None) -> None:
         self.ref = ref
-        self.dataset = dataset
+        self.dataset: lance.LanceDataset = shaped(dataset, shape)
+        self.shape = shape
+        """Where its columns are not those that are stored; such a table is only read."""
         self.version = int(dataset.version)
         self.below_torn = False
         """Whether a newer version exists that cannot be read."""
@@ -98,6 +103,23 @@ class Table:
     @cached_property
     def schema(self) -> pa.Schema:
         return self.dataset.schema
+
+    def showing(self, declared: pa.Schema) -> Table:
+        """This state by the declared columns: itself where it stores them."""
+        shape = shape_of(self.schema, declared)
+        return self if shape is None else Table(self.ref, self.dataset, shape)
+
+    def stored_name(self, column: str) -> str:
+        """What an index knows a column by."""
+        return column if self.shape is None else self.shape.stored_name(column) or column
+
+    @cached_property
+    def field_ids(self) -> Mapping[str, frozenset[int]]:
+        """The numbers that files know a column by, and the columns inside it; a rename keeps them."""
+        stored = {field.name(): _field_ids(field) for field in self.dataset.lance_schema.fields()}
+        if self.shape is None:
+            return stored
+        return {shown: stored[name] for shown, name in self.shape.by_name.items() if name is not None}
 
     @property
     def has_stable_row_ids(self) -> bool:
@@ -213,16 +235,24 @@ class Table:
         return {tuple(file.path for file in f.files): f for f in self.fragments()}
 
 
+def _field_ids(field: Any) -> frozenset[int]:
+    return frozenset([field.id()]).union(*(_field_ids(child) for child in field.children()))
+
+
 def _addresses(found: pa.Table) -> Addresses:
     columns = found.to_pydict()
     return Addresses(columns["id"], columns["_rowid"], columns["_rowaddr"])
 
 
-def open_table(ref: TableRef, version: int | None, table_key: str = "") -> Table:
-    """The table at `version`, or at its newest readable version when None."""
+def open_table(ref: TableRef, version: int | None, table_key: str = "", *, fresh: bool = False) -> Table:
+    """The table at `version`, or at its newest readable version when None.
+
+    `fresh`: nothing that this process keeps in memory answers for what lies on disk.
+    """
+    session = Session() if fresh else _session
     try:
         with translated(f"open {table_key or ref.location}"):
-            table = Table(ref, lance.dataset(ref.uri, version=version, session=_session, storage_options=ref.options))
+            table = Table(ref, lance.dataset(ref.uri, version=version, session=session, storage_options=ref.options))
     except ValueError as error:
         if version is not None and not has_version(ref, version):
             raise Reclaimed(table_key or ref.location, version) from error
@@ -230,6 +260,14 @@ def open_table(ref: TableRef, version: int | None, table_key: str = "") -> Table
     if ref.branch is not None:
         _refuse_moved(table)
     return table
+
+
+def open_declared(ref: TableRef, version: int, table_key: str, declared: pa.Schema) -> Table:
+    """The table with the declared columns, whatever is stored; at version 0 it is not made yet and has no rows."""
+    if version:
+        return open_table(ref, version, table_key).showing(declared)
+    nothing: Any = EmptyDataset(declared)
+    return Table(ref, nothing)
 
 
 def _refuse_moved(table: Table) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 
-_FOOTER = struct.Struct("<QHH4s")
-_LENGTH = struct.Struct("<I")
-_MAGIC = b"LANC"
+FOOTER = struct.Struct("<QHH4s")
+LENGTH = struct.Struct("<I")
+MAGIC = b"LANC"
 _VERSION_FIELD = 3
 _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 
@@ -18,12 +18,12 @@ _VARINT, _EIGHT_BYTES, _SIZED, _FOUR_BYTES = 0, 1, 2, 5
 def is_whole(data: bytes, version: int) -> bool:
     """Whether `data` ends as Lance ends a version file and holds a complete record of exactly this version."""
     try:
-        at, _, _, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
-        (length,) = _LENGTH.unpack_from(data, at)
+        at, _, _, magic = FOOTER.unpack_from(data, len(data) - FOOTER.size)
+        (length,) = LENGTH.unpack_from(data, at)
     except (struct.error, OverflowError):
         return False
-    start = at + _LENGTH.size
-    if magic != _MAGIC or start + length > len(data) - _FOOTER.size:
+    start = at + LENGTH.size
+    if magic != MAGIC or start + length > len(data) - FOOTER.size:
         return False
     try:
         return _version_in(memoryview(data)[start : start + length]) == version
@@ -35,15 +35,15 @@ def _version_in(record: memoryview) -> int | None:
     """The version number in a protobuf record; ValueError when its bytes are no record."""
     at, version = 0, None
     while at < len(record):
-        tag, at = _varint(record, at)
+        tag, at = read_varint(record, at)
         field, kind = tag >> 3, tag & 7
         if field == 0:
             raise ValueError("a field without a number")
         if kind == _VARINT:
-            value, at = _varint(record, at)
+            value, at = read_varint(record, at)
             version = value if field == _VERSION_FIELD else version
         elif kind == _SIZED:
-            size, at = _varint(record, at)
+            size, at = read_varint(record, at)
             at += size
         elif kind in (_EIGHT_BYTES, _FOUR_BYTES):
             at += 8 if kind == _EIGHT_BYTES else 4
@@ -54,7 +54,7 @@ def _version_in(record: memoryview) -> int | None:
     return version
 
 
-def _varint(record: memoryview, at: int) -> tuple[int, int]:
+def read_varint(record: memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = record[at]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated
 
 import typer
@@ -20,7 +19,7 @@ from omnigraph.cli.commands.mutate import (
 )
 from omnigraph.cli.failures import UsageMistake
 from omnigraph.cli.formats import ALL_FORMATS
-from omnigraph.cli.sources import read_source, shown_in
+from omnigraph.cli.sources import shown_in, stored_queries
 from omnigraph.cli.spark_options import ConfOption, Engine, MasterOption, ReadEngineOption, take_spark_options
 from omnigraph.cli.targets import AsOfOption, AtOption, SnapshotOption, TargetOptions
 
@@ -97,14 +96,8 @@ def _stored(folder: str, name: str) -> tuple[str, str]:
     """The file of the folder that holds the query of this name."""
     from omnigraph.lang.gq import parse_queries
 
-    try:
-        files = sorted(entry for entry in os.listdir(folder) if entry.endswith(".gq"))
-    except OSError as error:
-        raise NotFound(f"the folder of stored queries '{folder}' cannot be read: {error.strerror}") from error
     found: list[tuple[str, str]] = []
-    for file in files:
-        path = os.path.join(folder, file)
-        source = read_source(path, "query", "queries: in omnigraph.yaml")
+    for path, source in stored_queries(folder).items():
         with shown_in(source, path):
             held = parse_queries(source, path).queries
         if any(query.name == name for query in held):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("table_key", "location", "table_version", "table_branch", "row_count")
 _ARROW_TYPES = ("string", "string", "uint64", "string", "uint64")
+_STATS = ("fragments", "deleted_rows", "unindexed_rows", "versions", "bytes", "bytes_stored")
 _EXAMPLES = (
     "omnigraph snapshot ./library",
+    "omnigraph snapshot ./library --stats",
     "omnigraph snapshot ./library --at main~1",
     "omnigraph snapshot --store ./library --as-of 2100-01-01 --format csv",
 )
@@ -34,41 +36,56 @@ def _snapshot(
     snapshot: SnapshotOption = None,
     at: AtOption = None,
     as_of: AsOfOption = None,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Add fragments, rows without an index, versions and bytes.")
+    ] = False,
 ) -> None:
     """Show the tables of a branch or an older commit."""
     target = TargetOptions(branch, snapshot, at, as_of)
     graph = run.read(uri)
     picked = target.pick(graph, run.settings.cli_branch)
+    found = _stats(graph, picked) if stats else {}
     if run.format == JSON:
-        put_json(_body(graph, picked))
+        put_json(_body(graph, picked, found))
     elif run.format == TEXT:
-        _put_text(picked)
+        _put_text(picked, found)
     else:
-        put_rows(Rows("snapshot", picked.target, _COLUMNS, _rows(picked), _ARROW_TYPES), run.format)
+        more = _STATS if stats else ()
+        types = (*_ARROW_TYPES, *("uint64" for _ in more))
+        put_rows(Rows("snapshot", picked.target, (*_COLUMNS, *more), _rows(picked, found), types), run.format)
 
 
-def _rows(picked: Picked) -> list[tuple[Any, ...]]:
+def _stats(graph: Graph, picked: Picked) -> dict[str, tuple[int, ...]]:
+    """The values of `_STATS` for each table."""
+    found = graph.table_stats(snapshot=picked.snapshot)
+    return {table.table_key: tuple(getattr(table, name) for name in _STATS) for table in found}
+
+
+def _rows(picked: Picked, stats: dict[str, tuple[int, ...]]) -> list[tuple[Any, ...]]:
     return [
-        (key, entry.location, entry.table_version, entry.table_branch, entry.row_count)
+        (key, entry.location, entry.table_version, entry.table_branch, entry.row_count, *stats.get(key, ()))
         for key, entry in picked.snapshot.tables.items()
     ]
 
 
-def _body(graph: Graph, picked: Picked) -> dict[str, Any]:
+def _body(graph: Graph, picked: Picked, stats: dict[str, tuple[int, ...]]) -> dict[str, Any]:
     lives = picked.branch in graph.branch_list()
     stamp = graph.context.manifest.state(picked.snapshot.branch if lives else None).stamp
     return {
         "branch": picked.branch,
         "manifest_version": picked.snapshot.version,
         "internal_schema_version": stamp,
-        "tables": [dict(zip(_COLUMNS, row, strict=True)) for row in _rows(picked)],
+        "tables": [
+            dict(zip((*_COLUMNS, *(_STATS if stats else ())), row, strict=True)) for row in _rows(picked, stats)
+        ],
     }
 
 
-def _put_text(picked: Picked) -> None:
+def _put_text(picked: Picked, stats: dict[str, tuple[int, ...]]) -> None:
     if "snapshot" in picked.target:
         put_line(f"snapshot: {picked.target['snapshot']}")
     put_line(f"branch: {picked.branch}")
     put_line(f"manifest_version: {picked.snapshot.version}")
     for key, entry in picked.snapshot.tables.items():
-        put_line(f"{key} v{entry.table_version} branch={entry.table_branch or 'main'} rows={entry.row_count}")
+        more = "".join(f" {name}={value}" for name, value in zip(_STATS, stats.get(key, ()), strict=False))
+        put_line(f"{key} v{entry.table_version} branch={entry.table_branch or 'main'} rows={entry.row_count}{more}")

@@ -62,7 +62,8 @@ def _branch_lines(branch: BranchStatus) -> Iterator[str]:
 
 def _table(table: TableStatus) -> str:
     drift = f" DRIFT head=v{table.head}; omnigraph repair" if table.drifted else ""
-    return f"{table.table_key} v{table.pinned} rows={table.rows} fragments={table.fragments}{drift}"
+    counts = f"rows={table.rows} fragments={table.fragments} unindexed={table.unindexed_rows}"
+    return f"{table.table_key} v{table.pinned} {counts}{drift}"
 
 
 def _body(status: GraphStatus) -> dict[str, Any]:
@@ -93,6 +94,7 @@ def _branch_body(branch: BranchStatus) -> dict[str, Any]:
                 "drift": t.drifted,
                 "row_count": t.rows,
                 "fragments": t.fragments,
+                "unindexed_rows": t.unindexed_rows,
             }
             for t in branch.tables
         ],

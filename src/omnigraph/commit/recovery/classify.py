@@ -56,7 +56,8 @@ class Observation:
     head_is_parent: bool
     has_recorded_ids: bool
     tables: tuple[TableObservation, ...]
-    schema_promoted: bool = False
+    schema_matches: bool = False
+    """Whether the schema files of a schema apply are staged, whole, and fit what it would publish."""
 
 
 def classify_table(table: TableObservation, kind: WriterKind, operation_id: str) -> TableClass:
@@ -111,9 +112,24 @@ def decide(seen: Observation) -> Decision:
     if not seen.has_recorded_ids and _landed_before_ids(seen.tables, classes):
         return Decision.SETTLED
     forward = all(c is TableClass.ROLLED_PAST_EXPECTED for c in classes)
-    if forward and seen.head_is_parent and (seen.schema_promoted or seen.writer_kind is not WriterKind.SCHEMA_APPLY):
+    if forward and seen.head_is_parent and (seen.schema_matches or seen.writer_kind is not WriterKind.SCHEMA_APPLY):
         return Decision.FORWARD
     return Decision.BACK
+
+
+class StagedFiles(Enum):
+    """What becomes of staged schema files that no sidecar speaks of."""
+
+    FINISH = "finish"
+    DELETE = "delete"
+    LEAVE = "leave"
+
+
+def judge_staged(live_matches: bool, staged_matches: bool, commit_is_published: bool) -> StagedFiles:
+    """By which schema the tables of the manifest match, and whether it holds the commit that the staged state names."""
+    if staged_matches and (commit_is_published or not live_matches):
+        return StagedFiles.FINISH
+    return StagedFiles.DELETE if live_matches else StagedFiles.LEAVE
 
 
 def _landed_before_ids(tables: Sequence[TableObservation], classes: Sequence[TableClass]) -> bool:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from omnigraph.base.errors import NotFound
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.recovery.classify import Observation, TableObservation
+from omnigraph.commit.schema_files import staged_schema
 from omnigraph.commit.sidecar import Sidecar, SidecarTable
-from omnigraph.manifest.lineage import GraphCommit
+from omnigraph.manifest.lineage import SCHEMA_HASH_KEY, GraphCommit
+from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import BranchState
 from omnigraph.storage.apply import read_slot
 from omnigraph.storage.tables import newest_number
@@ -38,12 +40,38 @@ def observe(ctx: CommitContext, sidecar: Sidecar, state: BranchState | None) -> 
         head_is_parent=state is not None and (not recorded or state.head_id == sidecar.parent_commit_id),
         has_recorded_ids=recorded,
         tables=() if state is None else tuple(observe_table(ctx, t, state) for t in sidecar.tables),
+        schema_matches=state is not None and _schema_matches(ctx, sidecar, state),
     )
 
 
-def observe_table(ctx: CommitContext, table: SidecarTable, state: BranchState) -> TableObservation:
+def _schema_matches(ctx: CommitContext, sidecar: Sidecar, state: BranchState) -> bool:
+    """Whether the schema of a schema apply is staged as a whole and fits the tables it would leave."""
+    if not sidecar.carries_schema:
+        return True
+    staged = staged_schema(ctx.objects)
+    if staged is None or staged.graph_commit_id != sidecar.graph_commit_id:
+        return False
+    ours = sidecar.metadata.get("omnigraph")
+    if isinstance(ours, dict) and ours.get(SCHEMA_HASH_KEY, staged.ir_hash) != staged.ir_hash:
+        return False
+    hidden = {(t.table_key, t.location) for t in sidecar.tombstones}
+    left = {key for key, entry in state.entries.items() if (key, entry.location) not in hidden}
+    left |= {r.table_key for r in sidecar.registrations}
+    return left == {table.table_key for table in staged.catalog.tables()}
+
+
+def shown_entry(table: SidecarTable, state: BranchState) -> tuple[str, SubTableEntry | None]:
+    """The table at the sidecar's place as readers see it, under the name they know: it was perhaps to be renamed."""
     entry = state.entries.get(table.table_key)
-    registered = entry is not None and entry.location == table.table_path and entry.table_branch == table.table_branch
+    if entry is not None and entry.location == table.table_path:
+        return table.table_key, entry
+    found = ((k, e) for k, e in state.entries.items() if e.location == table.table_path)
+    return next(found, (table.table_key, None))
+
+
+def observe_table(ctx: CommitContext, table: SidecarTable, state: BranchState) -> TableObservation:
+    entry = shown_entry(table, state)[1]
+    registered = entry is not None and entry.table_branch == table.table_branch
     # A table or fork that was being created is not pinned yet; its first version follows the one it was expected at.
     pin = entry.table_version if registered and entry is not None else table.expected_version
     ref = ctx.ref(table.table_path, table.table_branch)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from omnigraph.base.errors import Conflict, InternalError, NotFound
 from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
+from omnigraph.catalog.contract import check_tables
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.heal import RECOVERY_ACTOR
 from omnigraph.commit.locks import HeldLock, LockLost
@@ -25,9 +26,18 @@ from omnigraph.commit.recovery.audit import (
     TableOutcome,
     record,
 )
-from omnigraph.commit.recovery.classify import Decision, Observation, decide
+from omnigraph.commit.recovery.classify import Decision, Observation, StagedFiles, decide, judge_staged
 from omnigraph.commit.recovery.observe import branch_state, observe, settling_commit
 from omnigraph.commit.restores import restore_moved
+from omnigraph.commit.schema_files import (
+    SchemaFiles,
+    discard_schema,
+    files_with_staged,
+    final_files,
+    has_staged,
+    promote_schema,
+    staged_commit,
+)
 from omnigraph.commit.sidecar import Sidecar, pending_sidecars
 from omnigraph.manifest.lineage import RECOVERY_KEY, ROLLED_BACK, GraphCommit
 from omnigraph.manifest.migrations import migrate_internal_schema
@@ -69,14 +79,16 @@ def settle_pending(ctx: CommitContext, branch: str | None, lock: HeldLock) -> No
 def sweep(ctx: CommitContext) -> None:
     """Settle what can be settled now: fully where the branch lock is free, else by roll-forward only."""
     waiting = [s.branch for s in pending_sidecars(ctx.objects)]
-    torn = [None] if ctx.manifest.state().table.below_torn else []
-    for branch in dict.fromkeys([*waiting, *torn]):
+    unsettled = [None] if ctx.manifest.state().table.below_torn or has_staged(ctx.objects) else []
+    for branch in dict.fromkeys([*waiting, *unsettled]):
         with ctx.locks.try_hold(branch) as lock:
             if lock is None:
                 continue
             try:
                 settle_pending(ctx, branch, lock)
                 remove_torn_head(ctx, branch)
+                if branch is None:
+                    settle_staged_schema(ctx, lock)
             except LockLost as error:
                 _log.warning("recovery of branch '%s' is left to whoever has it now: %s", branch_label(branch), error)
 
@@ -140,6 +152,7 @@ def _act(
         # Its writer may have died between the publish and its sync.
         sync_whole(state.table)
         commit = settling_commit(sidecar, state)
+        _settle_schema(ctx, sidecar, commit, lock)
         if commit is not None and commit.actor_id == RECOVERY_ACTOR:
             record(ctx.root, _row_of_commit(sidecar, commit))
         return
@@ -160,10 +173,46 @@ def _act(
     reach("recovery.post_phase_b_pre_manifest_commit")
     commit = _publish(ctx, sidecar, state, changes, kind, outcomes, lock)
     reach("recovery.post_manifest_commit_pre_phase_d")
+    _settle_schema(ctx, sidecar, commit, lock)
     if commit.actor_id == RECOVERY_ACTOR:
         # Else its own writer was only slow, and its publish came first.
         record(ctx.root, _row_of_commit(sidecar, commit))
     reach("recovery.post_audit")
+
+
+def _settle_schema(ctx: CommitContext, sidecar: Sidecar, commit: GraphCommit | None, lock: HeldLock) -> None:
+    """The commit that settled the operation is published: its schema files follow it."""
+    if not sidecar.carries_schema or commit is None:
+        return
+    if commit.is_roll_back:
+        discard_schema(ctx.objects)
+    else:
+        promote_schema(ctx.objects, commit.graph_commit_id, lock)
+
+
+def settle_staged_schema(ctx: CommitContext, lock: HeldLock) -> None:
+    """Judge staged schema files that no sidecar speaks of. The caller holds the lock of main and has settled it."""
+    objects = ctx.objects
+    if not has_staged(objects) or any(s.carries_schema for s in pending_sidecars(objects)):
+        return
+    state = migrate_internal_schema(ctx.manifest, None)
+    named = staged_commit(objects)
+    published = named is not None and any(c.graph_commit_id == named for c in state.commits())
+    staged = files_with_staged(objects) if named is not None else None
+    outcome = judge_staged(_fits(final_files(objects), state), staged is not None and _fits(staged, state), published)
+    _log.warning("schema files were left staged: %s", outcome.value)
+    if outcome is StagedFiles.FINISH and named is not None:
+        promote_schema(objects, named, lock)
+    if outcome is StagedFiles.DELETE:
+        discard_schema(objects)
+
+
+def _fits(files: SchemaFiles, state: BranchState) -> bool:
+    try:
+        check_tables(files.accepted().catalog, state.entries)
+    except Conflict:
+        return False
+    return True
 
 
 def _planned_pins(ctx: CommitContext, sidecar: Sidecar) -> list[Pin]:

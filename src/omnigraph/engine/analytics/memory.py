@@ -56,7 +56,8 @@ class _Numbered:
 
 def _nodes(view: View, graph: str, hot: HotTables, node: NodeType) -> NodeImage:
     key = node.table_key
-    found = hot.nodes(State.of(graph, view.entry(key)), lambda: view.table(key), view.entry(key).row_count, load=True)
+    state = State.of(graph, view.entry(key), node.columns_id)
+    found = hot.nodes(state, lambda: view.table(key), view.entry(key).row_count, load=True)
     assert found is not None
     return found
 
@@ -67,7 +68,7 @@ def _edges(
     key = edge.table_key
     sources, targets = numbered[edge.src_type], numbered[edge.dst_type]
     found = hot.edges(
-        State.of(graph, view.entry(key)),
+        State.of(graph, view.entry(key), edge.columns_id),
         lambda: view.table(key),
         view.entry(key).row_count,
         (sources.image, targets.image),

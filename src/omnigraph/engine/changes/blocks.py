@@ -20,7 +20,7 @@ from omnigraph.engine.changes.model import Block, Change, ChangeFilter
 from omnigraph.engine.changes.pairs import Entries, TablePair, moved_pairs
 from omnigraph.engine.changes.tables import OpenPair, open_pair
 from omnigraph.engine.changes.tokens import PAGE_TOKEN, Position, decode_token, encode_token, rejected
-from omnigraph.storage.places import Root
+from omnigraph.engine.view import Current
 
 LIMIT, LIMIT_MAX = 1_000, 8_192
 PAGE_BYTES, PAGE_BYTES_MAX = 4 << 20, 32 << 20
@@ -67,11 +67,11 @@ def bounded(name: str, given: int | None, default: int, most: int) -> int:
 class CommitDiff:
     """One commit beside its first parent. Refused, or reclaimed, before anything is told."""
 
-    def __init__(self, root: Root, parent: Entries, shown: Shown, wanted: ChangeFilter) -> None:
+    def __init__(self, current: Current, parent: Entries, shown: Shown, wanted: ChangeFilter) -> None:
         self.commit = shown.commit
         self._wanted = wanted
-        pairs = sorted(moved_pairs(parent, shown.entries), key=lambda pair: pair.order)
-        self._pairs = [open_pair(root, pair) for pair in pairs]
+        pairs = sorted(moved_pairs(parent, shown.entries, current.entries), key=lambda pair: pair.order)
+        self._pairs = [open_pair(current.root, pair, current) for pair in pairs]
         self.boundary_type = next((p.pair.table_key.partition(":")[2] for p in self._pairs if _is_boundary(p)), None)
 
     def page(self, desk: Desk, room: Allowance, after: Position | None = None) -> tuple[list[Change], bool]:
@@ -119,7 +119,6 @@ def _is_dropped(pair: TablePair) -> bool:
 
 
 def commit_block(
-    root: Root,
     chain: Chain,
     place: int,
     wanted: ChangeFilter,
@@ -129,12 +128,12 @@ def commit_block(
 ) -> Block:
     """The changes of the commit at a place of a chain, or a page of them."""
     commit = chain.commits[place]
-    wanted.refuse_unknown(chain.state.tables.locations)
+    wanted.refuse_unknown(chain.known_keys)
     after = _position(page_token, commit.graph_commit_id, wanted)
     if place == 0:
         raise ChangeDiffRefusal(reason="parentless_commit", graph_commit_id=commit.graph_commit_id)
     parent, shown = chain.shown(place - 1, place)
-    diff = CommitDiff(root, parent.entries, shown, wanted)
+    diff = CommitDiff(chain.current, parent.entries, shown, wanted)
     if diff.boundary_type is not None:
         raise ChangeDiffRefusal(
             reason="schema_boundary", graph_commit_id=commit.graph_commit_id, type_name=diff.boundary_type

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from omnigraph.engine.changes.pairs import Entries
+from omnigraph.engine.view import Current
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.rows import Row
 from omnigraph.manifest.snapshot import SubTableEntry, TableState
@@ -27,10 +28,16 @@ class Shown:
 class Chain:
     """The history of a branch at one moment."""
 
-    def __init__(self, manifest: ManifestStore, state: BranchState) -> None:
+    def __init__(self, manifest: ManifestStore, state: BranchState, current: Current) -> None:
         self.state = state
+        self.current = current
         self._manifest = manifest
         self.commits = _first_parents(state)
+
+    @property
+    def known_keys(self) -> set[str]:
+        """Every name a table has, or ever had on this branch."""
+        return {*self.state.tables.locations, *self.current.entries}
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -55,7 +55,7 @@ class Desk:
         """The changes of a table, found now or left by an earlier page."""
         with self._lock:
             waiting, self._waiting = self._waiting, None
-        if waiting is not None and waiting.pair == pair.pair:
+        if waiting is not None and waiting.pair == pair.pair and waiting.changes.fields.equals(pair.fields):
             waiting.kept = False
             return waiting
         if waiting is not None:

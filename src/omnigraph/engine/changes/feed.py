@@ -21,7 +21,6 @@ from omnigraph.engine.changes.model import Block, ChangeFilter, FeedPage
 from omnigraph.engine.changes.pairs import Entries
 from omnigraph.engine.changes.tokens import CURSOR, PAGE_TOKEN, Position, decode_token, encode_token, rejected
 from omnigraph.manifest.store import branch_label
-from omnigraph.storage.places import Root
 
 COMMITS, COMMITS_MAX = 128, 512
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
@@ -52,8 +51,7 @@ class _Standing:
 class Feed:
     """One branch at one moment, and the identity its cursors carry."""
 
-    def __init__(self, root: Root, chain: Chain, genesis_id: str, desk: Desk) -> None:
-        self._root = root
+    def __init__(self, chain: Chain, genesis_id: str, desk: Desk) -> None:
         self._chain = chain
         self._genesis_id = genesis_id
         self._desk = desk
@@ -65,7 +63,7 @@ class Feed:
 
     def poll(self, asked: Poll) -> FeedPage:
         wanted, commits = asked.wanted, bounded("commits", asked.commits, COMMITS, COMMITS_MAX)
-        wanted.refuse_unknown(self._chain.state.tables.locations)
+        wanted.refuse_unknown(self._chain.known_keys)
         room = Allowance.of(asked.limit, asked.page_bytes)
         standing = self._standing(asked)
         blocks: list[Block] = []
@@ -111,7 +109,7 @@ class Feed:
         self, parent: Entries, shown: Shown, wanted: ChangeFilter, room: Allowance, inside: Position | None
     ) -> tuple[Block, bool]:
         """The block of a commit as far as it fits, and whether that is all of it."""
-        diff = CommitDiff(self._root, parent, shown, wanted)
+        diff = CommitDiff(self._chain.current, parent, shown, wanted)
         if diff.boundary_type is not None:
             return Block(diff.commit, [], boundary="schema"), True
         changes, is_all = diff.page(self._desk, room, inside)

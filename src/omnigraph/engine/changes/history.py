@@ -18,10 +18,10 @@ from omnigraph.base.errors import NotFound, OmniError, Reclaimed
 from omnigraph.engine.changes.chain import Chain
 from omnigraph.engine.changes.model import Image, Op, Past
 from omnigraph.engine.changes.tables import images_of, refuse_reclaimed
+from omnigraph.engine.view import Current
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.records.packed import packed_rows
-from omnigraph.storage.places import Root
 from omnigraph.storage.row_deltas import UPDATED
 from omnigraph.storage.tables import TableRef, open_table
 
@@ -43,30 +43,30 @@ class _Seen:
 _ABSENT = _Seen(None, None, None)
 
 
-def history_of(root: Root, chain: Chain, table_key: str, id: str) -> Iterator[Past]:
+def history_of(chain: Chain, table_key: str, id: str) -> Iterator[Past]:
     """The commits of the chain that changed the entity, newest first; NotFound for an id that was never there."""
-    entry = chain.state.entries.get(table_key)
+    entry = chain.current.entries.get(table_key)
     if entry is None:
         raise NotFound(f"there is no table '{table_key}'", "See omnigraph schema show.")
     moves = chain.table_moves(entry.location)
     told = False
-    for past in _walk(root, chain, moves, id):
+    for past in _walk(chain, moves, id):
         told = True
         yield past
     if not told:
         raise NotFound(f"{table_key} never had an id '{id}'", "Ids are compared exactly; see omnigraph query.")
 
 
-def _walk(root: Root, chain: Chain, moves: list[Move], id: str) -> Iterator[Past]:
+def _walk(chain: Chain, moves: list[Move], id: str) -> Iterator[Past]:
     at = len(moves) - 1
     if at < 0:
         return
-    now = _seen(root, moves[at], id)
+    now = _seen(chain.current, moves[at], id)
     while at >= 0:
         at = _last_written(moves, at, now, chain)
         commit = chain.commits[moves[at][0]]
         try:
-            before = _seen(root, moves[at - 1], id) if at else _ABSENT
+            before = _seen(chain.current, moves[at - 1], id) if at else _ABSENT
             if now.values != before.values:
                 yield _past(commit, before, now)
         except Reclaimed:
@@ -100,17 +100,19 @@ def _may_delete(commit: GraphCommit, table_key: str) -> bool:
     return commit.counts[table_key].deletes > 0
 
 
-def _seen(root: Root, move: Move, id: str) -> _Seen:
+def _seen(current: Current, move: Move, id: str) -> _Seen:
     if move[1] is None:
         return _ABSENT
     key, entry = move[1]
-    table = open_table(TableRef(root, entry.location, entry.table_branch), entry.table_version, key)
+    ref, declared = TableRef(current.root, entry.location, entry.table_branch), current.declared_at(entry.location)
+    table = open_table(ref, entry.table_version, key)
+    table = table if declared is None else table.showing(declared)
     stable = table.has_stable_row_ids
     columns = [*table.schema.names, *([UPDATED] if stable else [])]
     try:
         rows = table.find([id], columns).combine_chunks()
     except OmniError:
-        refuse_reclaimed(root, key, entry)
+        refuse_reclaimed(current.root, key, entry)
         raise
     if not rows.num_rows:
         return _ABSENT

@@ -10,25 +10,27 @@ from omnigraph.engine.changes.model import Change, ChangeFilter, ChangeSet, Chan
 from omnigraph.engine.changes.pairs import moved_pairs
 from omnigraph.engine.changes.rows import RowChanges
 from omnigraph.engine.changes.tables import OpenPair, open_pair
+from omnigraph.engine.view import Current
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.manifest.store import branch_label
 from omnigraph.sets.scratch import Scratch
 from omnigraph.settings import Settings
-from omnigraph.storage.places import Root
 
 
 class NetDiff:
     """Two snapshots to compare. Everything it needs is opened first, so Reclaimed comes before any change is told."""
 
-    def __init__(self, root: Root, one: Snapshot, two: Snapshot, wanted: ChangeFilter, settings: Settings) -> None:
-        wanted.refuse_unknown({*one.tables, *two.tables})
+    def __init__(
+        self, current: Current, one: Snapshot, two: Snapshot, wanted: ChangeFilter, settings: Settings
+    ) -> None:
+        wanted.refuse_unknown({*one.tables, *two.tables, *current.entries})
         self.one, self.two = one, two
         self.stats = ChangeStats()
         """What was told so far."""
         self._wanted = wanted
         self._settings = settings
-        moved = moved_pairs(one.tables, two.tables)
-        self._pairs = [open_pair(root, pair) for pair in moved if wanted.wants_table(*pair.keys)]
+        moved = moved_pairs(one.tables, two.tables, current.entries)
+        self._pairs = [open_pair(current.root, pair, current) for pair in moved if wanted.wants_table(*pair.keys)]
 
     def changes(self) -> Iterator[Change]:
         """The changes with images, counted in `stats` as they go by."""

@@ -17,17 +17,20 @@ class TablePair:
     location: str
     before: tuple[str, SubTableEntry] | None
     after: tuple[str, SubTableEntry] | None
+    now: str | None = None
+    """Its name in the schema in force."""
 
     @property
     def table_key(self) -> str:
         """The newest name."""
         named = self.after or self.before
         assert named is not None
-        return named[0]
+        return self.now or named[0]
 
     @property
-    def keys(self) -> tuple[str | None, str | None]:
-        return (self.before[0] if self.before else None, self.after[0] if self.after else None)
+    def keys(self) -> tuple[str | None, ...]:
+        """Every name it has here."""
+        return (self.before[0] if self.before else None, self.after[0] if self.after else None, self.now)
 
     @property
     def type_id(self) -> str:
@@ -44,11 +47,12 @@ class TablePair:
         return (self.is_edge, self.type_id)
 
 
-def moved_pairs(before: Entries, after: Entries) -> list[TablePair]:
-    """Tables that the two do not show at the same version, by table key."""
+def moved_pairs(before: Entries, after: Entries, current: Entries) -> list[TablePair]:
+    """Tables that the two do not show at the same version, by table key; `current` has the names of today."""
+    named = {entry.location: key for key, entry in current.items()}
     old = {entry.location: (key, entry) for key, entry in before.items()}
     new = {entry.location: (key, entry) for key, entry in after.items()}
-    pairs = [TablePair(place, old.get(place), new.get(place)) for place in old.keys() | new.keys()]
+    pairs = [TablePair(place, old.get(place), new.get(place), named.get(place)) for place in old.keys() | new.keys()]
     moved = [pair for pair in pairs if not _is_same(pair)]
     return sorted(moved, key=lambda pair: (pair.table_key, pair.after is not None, pair.location))
 

@@ -22,13 +22,13 @@ from omnigraph.engine.merge.resolve import Resolver
 from omnigraph.engine.merge.rows import MergedTable, totals
 from omnigraph.engine.merge.threeway import Met, three_way_sql
 from omnigraph.engine.merge.validate import MergeCheck, validate_merged
-from omnigraph.engine.view import View
+from omnigraph.engine.view import View, open_entry
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.parted import asked_in_order
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.sets.scratch import Scratch
-from omnigraph.storage.tables import Table, TableRef, open_table
+from omnigraph.storage.tables import Table
 
 _BATCH_ROWS = 4_096
 
@@ -138,7 +138,7 @@ class Combination:
     def open(self, key: str, type_: TableType, entry: SubTableEntry | None) -> Table | None:
         if entry is None:
             return None
-        table = open_table(TableRef(self.view.root, entry.location, entry.table_branch), entry.table_version, key)
+        table = open_entry(self.view.root, self.view.catalog, key, entry)
         stored = {f.name: f.type for f in table.schema}
         for declared in type_.arrow_schema:
             if stored.get(declared.name, declared.type) != declared.type:

@@ -10,9 +10,8 @@ from omnigraph.engine.merge.history import History, first_parent_ids, named_comm
 from omnigraph.engine.merge.resolve import Resolver
 from omnigraph.engine.merge.result import UndoResult
 from omnigraph.engine.merge.revert import refuse_boundary
-from omnigraph.engine.merge.run import CatalogOf
+from omnigraph.engine.merge.run import Now
 from omnigraph.engine.merge.writing import Said, commit_combined
-from omnigraph.engine.view import View
 from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
@@ -25,7 +24,7 @@ from omnigraph.sets.scratch import Scratch
 
 def branch_reset(
     ctx: CommitContext,
-    catalog_of: CatalogOf,
+    now: Now,
     branch: str | None,
     name: str,
     notes: Annotations,
@@ -36,12 +35,13 @@ def branch_reset(
     refuse_schema_apply(ctx.manifest)
     history = History.of(ctx.manifest, state)
     to = _of_this_branch(state, named_commit(ctx.manifest, name, branch))
-    wanted = history.entries_at(to)
+    current = now()
+    wanted = current.named(history.entries_at(to))
+    view = current.view(state.snapshot(), state.incarnation)
     for commit_id in first_parent_ids(state):
         if commit_id == to:
             break
-        refuse_boundary(history.commits[commit_id], wanted, state.entries)
-    view = View(ctx.root, state.snapshot(), catalog_of(state), state.incarnation)
+        refuse_boundary(history.commits[commit_id], wanted, view.entries)
     tell = progress or quiet
     done = UndoResult(branch_label(branch), to, None, notes.actor, named="restored")
     with Scratch(ctx.settings) as scratch:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from omnigraph.base.errors import BadRequest, Conflict
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import REVERT
+from omnigraph.engine.evolve.catch_up import is_catch_up
 from omnigraph.engine.merge.combine import Combination
 from omnigraph.engine.merge.history import Entries, History, first_parent_ids, named_commit, refuse_schema_apply
 from omnigraph.engine.merge.resolve import Resolver
 from omnigraph.engine.merge.result import UndoResult
-from omnigraph.engine.merge.run import CatalogOf
+from omnigraph.engine.merge.run import Now
 from omnigraph.engine.merge.writing import Said, commit_combined
-from omnigraph.engine.view import View
 from omnigraph.engine.write.bench import EmbeddedBench
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
@@ -26,7 +26,7 @@ _HINT = "Nothing was written. Rows that changed since then stay as they are; cha
 
 def commit_revert(
     ctx: CommitContext,
-    catalog_of: CatalogOf,
+    now: Now,
     branch: str | None,
     name: str,
     notes: Annotations,
@@ -40,7 +40,9 @@ def commit_revert(
     assert commit.parent_commit_id is not None
     after, before = history.entries_at(commit.graph_commit_id), history.entries_at(commit.parent_commit_id)
     refuse_boundary(commit, before, after)
-    view = View(ctx.root, state.snapshot(), catalog_of(state), state.incarnation)
+    current = now()
+    after, before = current.named(after), current.named(before)
+    view = current.view(state.snapshot(), state.incarnation)
     tell = progress or quiet
     with Scratch(ctx.settings) as scratch:
         with told_if_deleted(ctx, view):
@@ -72,8 +74,10 @@ def _revertable(state: BranchState, commit: GraphCommit) -> GraphCommit:
 
 def refuse_boundary(commit: GraphCommit, before: Entries, after: Entries) -> None:
     """A commit that set another schema is not undone: the rows of one do not fit the other."""
+    if is_catch_up(commit):
+        return
     tables = [{(key, entry.location) for key, entry in entries.items()} for entries in (before, after)]
-    if commit.kind == "schema_apply" or tables[0] != tables[1]:
+    if commit.sets_schema or tables[0] != tables[1]:
         raise Conflict(
             f"commit '{commit.graph_commit_id}' changed the schema (schema_boundary)",
             "Nothing was written. Apply the earlier schema instead.",

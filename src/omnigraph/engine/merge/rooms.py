@@ -12,14 +12,14 @@ from omnigraph.commit.staging import StagingBeat
 from omnigraph.engine.merge.combine import Combination, may_bring
 from omnigraph.engine.merge.history import Entries
 from omnigraph.engine.merge.resolve import Resolver
-from omnigraph.engine.view import View
+from omnigraph.engine.view import View, open_entry
 from omnigraph.engine.write.bench import Bench, EmbeddedBench
 from omnigraph.engine.write.engines import Engine, check_engine
 from omnigraph.engine.write.intake import Progress
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.sets.scratch import Scratch
 from omnigraph.storage.delta_parts import delta_parts
-from omnigraph.storage.tables import Table, TableRef, open_table
+from omnigraph.storage.tables import Table
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,4 @@ def _has_rows(sides: Sides, enough: int) -> bool:
 
 
 def _open(sides: Sides, key: str, entry: SubTableEntry | None) -> Table | None:
-    if entry is None:
-        return None
-    return open_table(TableRef(sides.view.root, entry.location, entry.table_branch), entry.table_version, key)
+    return None if entry is None else open_entry(sides.view.root, sides.view.catalog, key, entry)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from sys import maxsize
 
 from omnigraph.base.errors import BadRequest, OmniError
-from omnigraph.catalog.catalog import Catalog
 from omnigraph.commit.branches import remove_branch
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import BRANCH_MERGE
@@ -31,7 +30,7 @@ from omnigraph.engine.merge.result import FAST_FORWARD, MERGED, UP_TO_DATE, Merg
 from omnigraph.engine.merge.rooms import OpenRoom, Room, Sides, embedded_room
 from omnigraph.engine.merge.table import Granularity, Strategy
 from omnigraph.engine.merge.writing import Said, commit_combined
-from omnigraph.engine.view import View
+from omnigraph.engine.view import Current, View
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.load import quiet
@@ -39,7 +38,7 @@ from omnigraph.engine.write.retry import told_if_deleted
 from omnigraph.manifest.store import BranchState, branch_label, refuse_internal
 
 LISTED_MAX = 1_000
-CatalogOf = Callable[[BranchState], Catalog]
+Now = Callable[[], Current]
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class _Merge:
 
     ctx: CommitContext
     call: MergeCall
-    ours: BranchState
+    current: Current
     theirs: BranchState
     history: History
     heads: Heads
@@ -91,19 +90,20 @@ class _Merge:
         return FAST_FORWARD if self.heads.base == self.heads.target else MERGED
 
     def sides(self, actor: str | None = None) -> Sides:
-        base = self.history.entries_at(self.heads.base)
-        return Sides(self.ctx, self.view, base, self.theirs.entries, self.call.dry_run, actor)
+        base, source = self.history.entries_at(self.heads.base), self.theirs.entries
+        named = self.current.named
+        return Sides(self.ctx, self.view, named(base), named(source), self.call.dry_run, actor)
 
     def combine(self, room: Room, resolver: Resolver, progress: Progress, explains: int) -> Combined:
         listed = self.call.limit if self.call.dry_run else 0
-        source = View(self.view.root, self.theirs.snapshot(), self.view.catalog, self.theirs.incarnation)
+        source = self.current.view(self.theirs.snapshot(), self.theirs.incarnation)
         with told_if_deleted(self.ctx, source), told_if_deleted(self.ctx, self.view):
             return room.combination(resolver, progress, listed, explains).run()
 
 
 def branch_merge(
     ctx: CommitContext,
-    catalog_of: CatalogOf,
+    now: Now,
     call: MergeCall,
     notes: Annotations,
     current: str | None = None,
@@ -111,7 +111,7 @@ def branch_merge(
     open_room: OpenRoom = embedded_room,
 ) -> MergeResult:
     """Merge and commit; raises MergeConflicts with all conflicts if some are left."""
-    merge = _opened(ctx, catalog_of, call)
+    merge = _opened(ctx, now, call)
     source, target = call.labels
     done = MergeResult(source, target, merge.outcome, actor_id=notes.actor)
     if merge.outcome != UP_TO_DATE:
@@ -133,13 +133,13 @@ def branch_merge(
 
 def preview_merge(
     ctx: CommitContext,
-    catalog_of: CatalogOf,
+    now: Now,
     call: MergeCall,
     progress: Progress | None = None,
     open_room: OpenRoom = embedded_room,
 ) -> MergePreview:
     """What the merge would do. A resolution file that is named and not there is made, for the user to fill in."""
-    merge = _opened(ctx, catalog_of, call)
+    merge = _opened(ctx, now, call)
     source, target = call.labels
     told = MergePreview(source, target, merge.heads.base, merge.outcome, False)
     if merge.outcome == UP_TO_DATE:
@@ -165,14 +165,15 @@ def preview_merge(
         )
 
 
-def _opened(ctx: CommitContext, catalog_of: CatalogOf, call: MergeCall) -> _Merge:
+def _opened(ctx: CommitContext, now: Now, call: MergeCall) -> _Merge:
     ours, theirs = ctx.manifest.state(call.target), ctx.manifest.state(call.source)
     refuse_schema_apply(ctx.manifest)
     history = History.of(ctx.manifest, ours, theirs)
     base = history.base_of(ours, theirs)
     heads = Heads(theirs.head_id or "", ours.head_id or "", base.graph_commit_id)
-    view = View(ctx.root, ours.snapshot(), catalog_of(ours), ours.incarnation)
-    return _Merge(ctx, call, ours, theirs, history, heads, view)
+    current = now()
+    view = current.view(ours.snapshot(), ours.incarnation)
+    return _Merge(ctx, call, current, theirs, history, heads, view)
 
 
 def _resolver(call: MergeCall, heads: Heads) -> Resolver:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +22,7 @@ from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.planning import plan_changeset
 from omnigraph.engine.write.retry import told_if_deleted, writable
-from omnigraph.manifest.rows import Pin
+from omnigraph.manifest.rows import Pin, Registration
 from omnigraph.manifest.store import branch_label
 from omnigraph.storage.refs import read_branch
 from omnigraph.storage.tables import has_version
@@ -63,7 +63,7 @@ def commit_combined(
         _sign_of_life(ctx, operation_id, view, made, bool(adopted), said.notes.actor, beat) as held,
         told_if_deleted(ctx, view),
     ):
-        ready = writable(ctx, view, written.tables)
+        ready = writable(ctx, view, written.tables, said.notes.actor)
         if held is not None:
             held.pin([*_pins(ready), *(_pin(adoption.pin) for adoption in adopted)])
         plan = plan_changeset(ready, written, made.relied_on, said.writer, said.notes, bench, operation_id)
@@ -72,10 +72,17 @@ def commit_combined(
             metadata={**plan.metadata, "omnigraph": dict(said.ours)},
             merged_parent_commit_id=said.merged_parent,
             adopted=adopted,
+            registrations=_unknown(view, adopted),
         )
         refuse_schema_apply(ctx.manifest)
         progress("commit", 0)
         return _commit(ctx, plan)
+
+
+def _unknown(view: View, adopted: Iterable[Adoption]) -> tuple[Registration, ...]:
+    """Types that the target has not had so far."""
+    pins = [adoption.pin for adoption in adopted if not view.entry(adoption.pin.table_key).table_version]
+    return tuple(Registration(pin.table_key, pin.location) for pin in pins)
 
 
 def _commit(ctx: CommitContext, plan: WritePlan) -> Receipt:

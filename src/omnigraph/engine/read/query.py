@@ -40,6 +40,7 @@ from omnigraph.plan.steps import Plan
 from omnigraph.plan.typed import ReadQuery
 from omnigraph.settings import Settings
 from omnigraph.storage.failures import Unreadable
+from omnigraph.storage.shapes import shape_of
 from omnigraph.storage.tables import Table
 
 _COMPILED_MAX = 256
@@ -73,11 +74,14 @@ class Reader:
         self._settings = settings
         self._graph = graph
         self.hot = HotTables(settings.cache_hot_bytes, settings.cache_csr_bytes)
+        self._catalog = Catalog()
+        """That of the newest query: what is in memory is of its columns."""
         self._lock = threading.Lock()
         self._compiled: OrderedDict[tuple[str, str | None, str | None, int], tuple[Catalog, Compiled]] = OrderedDict()
 
     def query(self, view: View, identity: str, target: Mapping[str, str], call: ReadCall) -> QueryResult:
         compiled = self.compiled(view.catalog, call)
+        self._catalog = view.catalog
         begun = perf_counter()
         trace = Trace() if call.analyze else None
         try:
@@ -85,7 +89,8 @@ class Reader:
         except (Unavailable, Unreadable) as error:
             # Files of a version go with it; a table that was opened before does not notice by itself.
             view.refuse_reclaimed()
-            places = [State.of(self.named(identity), entry).place for entry in view.entries.values()]
+            named = self.named(identity)
+            places = [State.of(named, entry, view.columns_id(key)).place for key, entry in view.entries.items()]
             if getattr(error, "what", "store") != "store" or not self.hot.forget(places):
                 raise
             # What was in memory may have been read from files that are gone, of a state that still is there.
@@ -104,8 +109,11 @@ class Reader:
 
     def committed(self, identity: str, written: Mapping[str, tuple[SubTableEntry, Table]]) -> None:
         """Tables that a write of this handle moved, as they are now."""
-        for entry, table in written.values():
-            self.hot.committed(State.of(self.named(identity), entry), table)
+        for key, (entry, table) in written.items():
+            type_ = self._catalog.find_table(key)
+            # A write that changed the columns is read anew: what is in memory knows them by other names.
+            if type_ is not None and shape_of(table.schema, type_.arrow_schema) is None:
+                self.hot.committed(State.of(self.named(identity), entry, type_.columns_id), table)
 
     def named(self, identity: str) -> str:
         """What tells this graph from others, and from those that lay here before, in memory."""

@@ -129,5 +129,5 @@ class Tables:
     def _state(self, key: str) -> State:
         found = self._states.get(key)
         if found is None:
-            found = self._states[key] = State.of(self._graph, self.view.entry(key))
+            found = self._states[key] = State.of(self._graph, self.view.entry(key), self.view.columns_id(key))
         return found

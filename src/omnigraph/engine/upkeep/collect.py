@@ -52,6 +52,10 @@ class Collect:
         for location in _DERIVED:
             yield self._told(location, location)
 
+    def of_table(self, location: str, label: str) -> TableCleanup:
+        """What went of one table."""
+        return self._told(location, label)
+
     def _told(self, location: str, label: str) -> TableCleanup:
         try:
             return self._table(location, label) if table_exists(self.ctx.ref(location, None)) else TableCleanup(label)

@@ -86,10 +86,14 @@ def look(ctx: CommitContext, grace: timedelta) -> Seen:
 def live_states(ctx: CommitContext) -> dict[str | None, BranchState]:
     """Every live branch; all must be readable, for what one of them needs cannot be known otherwise."""
     names = ctx.manifest.branches()
-    if layout.SCHEMA_LOCK_BRANCH in names:
-        raise Conflict("a schema apply is running", "Nothing was removed. Retry when it is done.")
+    refuse_schema_apply(ctx, names)
     found = {branch: _live_state(ctx, branch, names.get(branch or "")) for branch in (None, *sorted(names))}
     return {branch: state for branch, state in found.items() if state is not None}
+
+
+def refuse_schema_apply(ctx: CommitContext, names: Mapping[str, BranchRef] | None = None) -> None:
+    if layout.SCHEMA_LOCK_BRANCH in (ctx.manifest.branches() if names is None else names):
+        raise Conflict("a schema apply is running", "Nothing was changed. Retry when it is done.")
 
 
 def _live_state(ctx: CommitContext, branch: str | None, known: BranchRef | None) -> BranchState | None:
@@ -120,7 +124,7 @@ def refuse_pending(ctx: CommitContext) -> None:
     if left:
         raise Conflict(
             f"recovery pending: {first[min(left)].key}",
-            "Nothing was removed. Open the graph read-write or refresh to settle it, then retry.",
+            "Nothing was changed. Open the graph read-write or refresh to settle it, then retry.",
         )
 
 

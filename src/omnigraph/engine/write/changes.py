@@ -15,6 +15,7 @@ from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.plan import Effect, WritePlan, Writer, check_annotations, effect_of
 from omnigraph.engine.view import View
+from omnigraph.storage.compaction import stage_fork_compaction
 from omnigraph.storage.stage import (
     IndexSpec,
     StagedWrite,
@@ -121,7 +122,8 @@ def plan_changes(
         actor_id=notes.actor,
         message=notes.message,
         metadata=metadata,
-        if_commit=notes.if_commit,
+        if_commit=view.head_meant(notes.if_commit),
+        known_tables=view.catalog.table_keys,
     )
 
 
@@ -146,7 +148,7 @@ def _stage(table: Table, change: Change, stamp: Stamp, view: View) -> StagedWrit
         case BuildIndexes(specs):
             return stage_index(table, specs, stamp)
         case Compact():
-            return stage_compaction(table, stamp)
+            return stage_compaction(table, stamp) if table.ref.branch is None else stage_fork_compaction(table, stamp)
 
 
 def conformed(view: View, table_key: str, rows: pa.Table) -> pa.Table:

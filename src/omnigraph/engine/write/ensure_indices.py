@@ -7,14 +7,15 @@ Holds at every return:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from omnigraph.base.ids import new_ulid
-from omnigraph.catalog.catalog import DeclaredIndex, declared_indexes
+from omnigraph.catalog.catalog import DeclaredIndex, TableType, declared_indexes
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import ENSURE_INDICES, Effect, WritePlan, check_annotations, effect_of
 from omnigraph.engine.view import View
@@ -27,6 +28,9 @@ from omnigraph.storage.tables import Table
 SEGMENTS_MAX = 8
 _KINDS = {"btree": IndexKind.BTREE, "fulltext": IndexKind.TEXT, "vector": IndexKind.VECTOR}
 NO_VECTORS = "no vectors yet"
+Broken = Mapping[str, Collection[str]]
+"""The names of indexes that cannot be used as they are, by table key."""
+_SOUND: Broken = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,10 @@ class IndexWork:
         return not self.whole and not self.parts
 
 
-def ensure_indices(ctx: CommitContext, open_view: Callable[[], View], notes: Annotations) -> IndexResult:
-    """Build what is missing and commit it, if anything is."""
+def ensure_indices(
+    ctx: CommitContext, open_view: Callable[[], View], notes: Annotations, broken: Broken = _SOUND
+) -> IndexResult:
+    """Build what is missing and commit it, if anything is. What is `broken` is built anew, on inherited tables too."""
     metadata = dict(notes.metadata or {})
     check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
     built: list[str] = []
@@ -79,14 +85,16 @@ def ensure_indices(ctx: CommitContext, open_view: Callable[[], View], notes: Ann
         pending.clear()
         operation = new_ulid()
         effects: list[Effect] = []
-        for table_key, work in index_work(attempt.view).items():
+        todo = index_work(attempt.view, broken)
+        view = attempt.writable([key for key, work in todo.items() if not work.is_empty], notes.actor)
+        for table_key, work in todo.items():
             pending.extend(work.pending)
             if not work.is_empty:
                 stamp = Stamp(operation, table_key, "0")
-                staged = stage_index(attempt.view.table_to_write(table_key), work.whole, stamp, work.parts)
+                staged = stage_index(view.table_to_write(table_key), work.whole, stamp, work.parts)
                 effects.append(effect_of(staged))
                 built.append(table_key)
-        return None if not effects else _plan(attempt.view, operation, effects, notes, metadata)
+        return None if not effects else _plan(view, operation, effects, notes, metadata)
 
     receipt = commit_with_retries(ctx, open_view, prepare, retries=ctx.settings.write_retries)
     return IndexResult(
@@ -98,30 +106,57 @@ def ensure_indices(ctx: CommitContext, open_view: Callable[[], View], notes: Ann
     )
 
 
-def index_work(view: View) -> dict[str, IndexWork]:
+def index_work(view: View, broken: Broken = _SOUND) -> dict[str, IndexWork]:
     """What the tables the branch owns still need, by table key; empty tables need nothing."""
     found: dict[str, IndexWork] = {}
     for type_ in view.catalog.tables():
         entry = view.entries.get(type_.table_key)
-        if entry is None or entry.row_count == 0 or entry.table_branch != view.branch:
+        unusable = broken.get(type_.table_key, ())
+        if entry is None or entry.row_count == 0 or (entry.table_branch != view.branch and not unusable):
             continue
         table = view.table(type_.table_key)
         if table.has_stable_row_ids:
-            found[type_.table_key] = _table_work(table, type_.table_key, declared_indexes(type_))
+            found[type_.table_key] = table_work(table, type_, broken=unusable)
     return found
 
 
-def _table_work(table: Table, table_key: str, declared: tuple[DeclaredIndex, ...]) -> IndexWork:
-    work, states, rows = IndexWork(), table.index_states(), table.fragment_rows()
-    for index in declared:
-        spec = IndexSpec(index.column, _KINDS[index.kind])
+def spec_of(declared: DeclaredIndex) -> IndexSpec:
+    """The physical index that a declaration asks for."""
+    return IndexSpec(declared.column, _KINDS[declared.kind])
+
+
+def table_work(
+    table: Table, type_: TableType, also: Iterable[IndexSpec] = (), broken: Collection[str] = ()
+) -> IndexWork:
+    """What one table needs. `also`: indexes to keep up that are not declared; `broken`: those to build anew."""
+    # A column that a branch has not caught up with yet has nothing to index.
+    names = set(table.field_ids)
+    wanted = dict.fromkeys([*map(spec_of, declared_indexes(type_)), *also])
+    return _table_work(table, type_.table_key, [spec for spec in wanted if spec.column in names], broken)
+
+
+def unindexed_rows(table: Table, type_: TableType) -> int:
+    """How many rows some declared index does not cover yet, of the index that lacks most."""
+    work, states = table_work(table, type_), table.index_states()
+    if work.is_empty:
+        return 0
+    rows = table.fragment_rows()
+    lacking = [spec.name for spec in (*work.whole, *work.parts)]
+    covered = [states[name].fragment_ids if name in states else frozenset() for name in lacking]
+    return max(sum(count for number, count in rows.items() if number not in known) for known in covered)
+
+
+def _table_work(table: Table, table_key: str, wanted: Iterable[IndexSpec], broken: Collection[str]) -> IndexWork:
+    work, rows = IndexWork(), table.fragment_rows()
+    states = {name: state for name, state in table.index_states().items() if name not in broken}
+    for spec in wanted:
         state = states.get(spec.name)
         new = sorted(set(rows) - state.fragment_ids) if state is not None else sorted(rows)
         if not new:
             continue
-        if index.kind == "vector" and not table.has_values(index.column, new):
+        if spec.kind is IndexKind.VECTOR and not table.has_values(spec.column, new):
             if state is None:
-                work.pending.append(PendingIndex(table_key, index.column, NO_VECTORS))
+                work.pending.append(PendingIndex(table_key, spec.column, NO_VECTORS))
             continue
         covered = sum(rows.values()) - sum(rows[n] for n in new)
         if state is None or state.segments >= SEGMENTS_MAX or sum(rows[n] for n in new) > covered:
@@ -144,4 +179,5 @@ def _plan(view: View, operation: str, effects: list[Effect], notes: Annotations,
         message=notes.message,
         metadata=metadata,
         if_commit=notes.if_commit,
+        known_tables=view.catalog.table_keys,
     )

@@ -234,7 +234,7 @@ class LoadRun:
 
     def _plan(self, attempt: Attempt, read: frozenset[str], staged: Mapping[str, StagedWrite]) -> WritePlan:
         self.progress("write", 0)
-        view = attempt.writable(self.changes.tables)
+        view = attempt.writable(self.changes.tables, self.notes.actor)
         if self.beat is not None:
             self.beat.pin(view)
         operation = self.operation_id if self.kept is None else None

@@ -139,7 +139,7 @@ def _planned(
     if not changes.tables:
         return None
     bench = EmbeddedBench(scratch)
-    return plan_changeset(attempt.writable(changes.tables), changes, read, MUTATION, notes, bench)
+    return plan_changeset(attempt.writable(changes.tables, notes.actor), changes, read, MUTATION, notes, bench)
 
 
 def _refuse_other_head(view: View, if_commit: str | None) -> None:

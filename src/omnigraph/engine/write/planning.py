@@ -59,5 +59,6 @@ def plan_changeset(
         actor_id=notes.actor,
         message=notes.message,
         metadata=metadata,
-        if_commit=notes.if_commit,
+        if_commit=view.head_meant(notes.if_commit),
+        known_tables=view.catalog.table_keys,
     )

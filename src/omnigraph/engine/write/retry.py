@@ -13,7 +13,9 @@ from omnigraph.commit.locks import HeldLock
 from omnigraph.commit.plan import Receipt, WritePlan
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.commit.recovery.settle import settle_branch
+from omnigraph.engine.evolve.catch_up import catch_up, lags
 from omnigraph.engine.view import View
+from omnigraph.storage.tables import Table
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,32 @@ class Attempt:
     view: View
     held: HeldLock | None = None
 
-    def writable(self, table_keys: Iterable[str]) -> View:
+    def writable(self, table_keys: Iterable[str], actor: str | None = None) -> View:
         """The view, with forks for those of these tables that the branch only inherits."""
-        return writable(self.ctx, self.view, table_keys, self.held)
+        return writable(self.ctx, self.view, table_keys, actor, self.held)
 
 
-def writable(ctx: CommitContext, view: View, table_keys: Iterable[str], held: HeldLock | None = None) -> View:
-    wanted = inherited(view.branch, ((key, view.entry(key)) for key in table_keys if key not in view.forks))
-    if not wanted:
+def writable(
+    ctx: CommitContext,
+    view: View,
+    table_keys: Iterable[str],
+    actor: str | None = None,
+    held: HeldLock | None = None,
+) -> View:
+    """The view with these tables opened for writing: forked where the branch only inherits them, and with the columns
+    of the schema, which main always has."""
+    if view.branch is None:
         return view
-    assert view.branch is not None
-    return replace(view, forks={**view.forks, **fork_tables(ctx, view.branch, wanted, held)})
+    entries = {key: view.entry(key) for key in table_keys if key not in view.forks}
+    there = {key: entry for key, entry in entries.items() if entry.table_version}
+    wanted = inherited(view.branch, there.items())
+    forks = fork_tables(ctx, view.branch, wanted, held) if wanted else {}
+    own = {key: view.table(key) for key in there if key not in forks}
+    opened: dict[str, Table | None] = {key: forks.get(key) or own.get(key) for key in entries}
+    lagging = {key: table for key, table in opened.items() if lags(view, key, table)}
+    ready = {key: table for key, table in opened.items() if table is not None and key not in lagging}
+    view = replace(view, forks={**view.forks, **ready})
+    return catch_up(ctx, view, lagging, actor, held) if lagging else view
 
 
 def commit_with_retries(

@@ -65,7 +65,7 @@ def spread(desk: Desk, relation: Relation) -> SpreadRelation:
 
 
 def stored_table(table: Table) -> StoredTable:
-    return StoredTable(table.ref.uri, table.version, table.ref.options)
+    return StoredTable(table.ref.uri, table.version, table.ref.options, table.shape)
 
 
 def stored_relation(desk: Desk, table: Table, schema: pa.Schema, columns: Sequence[str], rows: int) -> SpreadRelation:

@@ -32,7 +32,7 @@ class PipelineInvalid(InvalidData):
         if len(self.violations) == 1:
             found = self.violations[0]
             return f"{found['file']}:{found['line']}: {found['type']}: {found['message']}"
-        return f"{self.violations[0]['file']} has {self.total} problems" if self.violations else "invalid pipeline"
+        return f"{self.violations[0]['file']} has {self.total} problems" if self.violations else self.code
 
 
 @dataclass
@@ -40,6 +40,7 @@ class Problems:
     """Every problem is kept with its place; `refuse` raises them all, in the order of the file."""
 
     file: str
+    error: type[PipelineInvalid] = PipelineInvalid
     _found: list[tuple[Spot, str, str]] = field(default_factory=list)
 
     def add(self, spot: Spot, reason: str, message: str) -> None:
@@ -56,7 +57,7 @@ class Problems:
             {"file": self.file, "line": spot.line, "type": spot.path, "reason": reason, "message": message}
             for spot, reason, message in sorted(self._found, key=lambda found: found[0].line)
         )
-        raise PipelineInvalid(violations=told, total=len(told), stage="pipeline")
+        raise self.error(violations=told, total=len(told), stage="pipeline")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

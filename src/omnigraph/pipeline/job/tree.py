@@ -132,8 +132,8 @@ class Branch:
         return isinstance(self.node, yaml.MappingNode)
 
 
-def read_tree(text: str, problems: Problems) -> Branch | None:
-    """The top of a YAML document; None when it is no YAML or is empty, which is told."""
+def read_tree(text: str, problems: Problems, needs: str = "version, target and what to load") -> Branch | None:
+    """The top of a YAML document; None when it is no YAML or is empty, which is told with what it `needs`."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -145,6 +145,6 @@ def read_tree(text: str, problems: Problems) -> Branch | None:
         problems.add(Spot(1, "file"), "invalid_yaml", f"is not YAML: {str(error).splitlines()[0]}")
         return None
     if node is None:
-        problems.add(Spot(1, "file"), "missing_key", "the file is empty; it needs version, target and what to load")
+        problems.add(Spot(1, "file"), "missing_key", f"the file is empty; it needs {needs}")
         return None
     return Branch(node, "", problems)

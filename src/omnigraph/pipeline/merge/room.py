@@ -101,7 +101,7 @@ class SparkCombination(Combination):
         except InternalError:
             # What a task could not read is told as its failure; that a version is gone explains it better.
             for entry in (base, source, target):
-                if entry is not None and not self._is_there(entry):
+                if entry is not None and entry.table_version and not self._is_there(entry):
                     raise Reclaimed(key, entry.table_version) from None
             raise
 

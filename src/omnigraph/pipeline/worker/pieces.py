@@ -12,6 +12,7 @@ import pyarrow as pa
 from omnigraph.records.decode import POSITION
 from omnigraph.storage.fragments import read_fragments
 from omnigraph.storage.row_files import RowFile, read_row_file
+from omnigraph.storage.shapes import Shape
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 # Stands for the number of the file a row lies in.
@@ -60,6 +61,7 @@ class StoredTable:
     uri: str
     version: int
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    shape: Shape | None = None
 
     @property
     def options(self) -> dict[str, str] | None:
@@ -90,7 +92,8 @@ class StoredRows:
     fragment_ids: tuple[int, ...]
 
     def read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return read_fragments(self.table.uri, self.table.version, self.fragment_ids, columns, self.table.options)
+        table = self.table
+        return read_fragments(table.uri, table.version, self.fragment_ids, columns, table.options, table.shape)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.storage.scans import Part, scan_part
+from omnigraph.storage.shapes import Shape
 
 # Microseconds in 64 bits end here, in both directions.
 _MOMENT_MS_MAX = (2**63 - 1) // 1000
@@ -30,13 +31,14 @@ class ReadTarget:
     schema: pa.Schema
     where: str | None = None
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    shape: Shape | None = None
 
 
 def read_part(target: ReadTarget, part: Part) -> Iterator[pa.RecordBatch]:
     """The rows of one partition."""
     options = target.storage_options
     names = target.schema.names
-    for batch in scan_part(target.dataset_uri, target.version, part, names, target.where, options):
+    for batch in scan_part(target.dataset_uri, target.version, part, names, target.where, options, target.shape):
         if batch.num_rows:
             columns = [_column(batch.column(wanted.name), wanted, target.table_key) for wanted in target.schema]
             yield pa.RecordBatch.from_arrays(columns, schema=target.schema)

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from omnigraph.engine.read.hot.dictionary import Dictionary
@@ -29,24 +29,27 @@ _LOOKUP_ROWS = 10_000
 _NODE_BYTES, _EDGE_BYTES = 48, 20
 _OPENED_MAX = 64
 Image = TypeVar("Image", NodeImage, EdgeImage)
+# States of one place may be made from each other: they are of one table and have the same columns.
+Place: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class State:
-    """What a table held: equal states hold equal rows."""
+    """What a table held, and the names its columns are known by: equal states hold equal rows."""
 
     graph: str
     location: str
     branch: str | None
     version: int
+    columns_id: str
 
     @classmethod
-    def of(cls, graph: str, entry: SubTableEntry) -> State:
-        return cls(graph, entry.location, entry.table_branch, entry.table_version)
+    def of(cls, graph: str, entry: SubTableEntry, columns_id: str) -> State:
+        return cls(graph, entry.location, entry.table_branch, entry.table_version, columns_id)
 
     @property
-    def place(self) -> tuple[str, str]:
-        return self.graph, self.location
+    def place(self) -> Place:
+        return self.graph, self.location, self.columns_id
 
 
 class _Kept(Generic[Image]):
@@ -96,8 +99,8 @@ class HotTables:
         self._lock = threading.RLock()
         self._nodes: _Kept[NodeImage] = _Kept(hot_bytes)
         self._edges: _Kept[EdgeImage] = _Kept(csr_bytes)
-        self._dictionaries: WeakValueDictionary[tuple[str, str], Dictionary] = WeakValueDictionary()
-        self._spent: dict[tuple[str, str], int] = {}
+        self._dictionaries: WeakValueDictionary[Place, Dictionary] = WeakValueDictionary()
+        self._spent: dict[Place, int] = {}
         self._opened: OrderedDict[State, Table] = OrderedDict()
         self._trimmed_at = 0
 
@@ -172,7 +175,7 @@ class HotTables:
                 self._nodes.trim()
                 self._edges.trim()
 
-    def forget(self, places: Iterable[tuple[str, str]]) -> bool:
+    def forget(self, places: Iterable[Place]) -> bool:
         """Let go of everything read from these tables; whether there was anything."""
         gone = set(places)
         with self._lock:

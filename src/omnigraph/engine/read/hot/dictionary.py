@@ -27,6 +27,8 @@ _CHUNK = 65_536
 # Added ids are kept apart until sorting them in is worth it.
 _TAIL_MAX = 8_192
 _TAIL_ID_BYTES = 200
+# Up to here one by one; more, but fewer than this share of all, by their hashes; else all at once.
+_FEW, _MANY_SHARE = 16, 8
 _HASH_BYTES = 12
 
 
@@ -87,14 +89,28 @@ class Dictionary:
 
     def find_all(self, ids: pa.Array | pa.ChunkedArray) -> Ordinals:
         """The number of each id, ABSENT where it has none."""
-        if len(ids) <= 64:
+        if len(ids) <= _FEW:
             return np.fromiter((self.find(id) for id in ids.to_pylist()), np.int64, len(ids))
         known = self._known
+        if len(ids) <= len(known.ids) // _MANY_SHARE:
+            return self._find_some(_flat(ids))
         found = _flat(pc.index_in(ids, value_set=known.ids))
         numbers: Ordinals = found.fill_null(ABSENT).to_numpy(zero_copy_only=False).astype(np.int64)
         if known.tail:
             for at in np.flatnonzero(numbers == ABSENT):
                 numbers[at] = known.tail.get(ids[int(at)].as_py(), ABSENT)
+        return numbers
+
+    def _find_some(self, ids: pa.Array) -> Ordinals:
+        """By the hashes that are kept; joining with all ids would hash every one of them anew."""
+        known = self._known
+        hashes, order = known.sorted.hashes, known.sorted.order
+        wanted = np.fromiter(_hashes(ids), np.int64, len(ids))
+        places = np.minimum(hashes.searchsorted(wanted), len(hashes) - 1)
+        numbers = order[places].astype(np.int64)
+        same = pc.equal(known.ids.take(pa.array(numbers)), ids).to_numpy(zero_copy_only=False)
+        for at in np.flatnonzero(~same):  # not there, or behind another of the same hash
+            numbers[at] = self.find(ids[int(at)].as_py())
         return numbers
 
     def add_all(self, ids: pa.Array | pa.ChunkedArray) -> Ordinals:

@@ -1,0 +1,1 @@
+"""Mends what can be mended without guessing, and says of the rest why not."""

@@ -1,0 +1,75 @@
+"""Looking and mending beside living writers: nothing false is told, and nothing that was acknowledged is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from damage_children import meddle_on, write_on
+from damage_scene import PERSON, ids, kinds, reopened, repair, verify
+
+import omnigraph as og
+from processes import FORKED
+
+WAIT_S = 170
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def beside(worker: Callable[..., None], graph: og.Graph, count: int) -> Iterator[tuple[Any, Any]]:
+    done = FORKED.Queue()
+    process = FORKED.Process(target=worker, args=(graph.uri, graph.settings, count, done))
+    process.start()
+    try:
+        yield process, done
+    finally:
+        if process.is_alive():
+            process.kill()
+        process.join(WAIT_S)
+
+
+def test_a_living_writer_is_no_damage(anywhere: og.Graph) -> None:
+    looks = 0
+    with beside(write_on, anywhere, 24) as (process, done):
+        while process.is_alive() and looks < 200:
+            result = verify(anywhere)
+            assert kinds(result) == [], result.findings
+            looks += 1
+        names = done.get(timeout=WAIT_S)
+        process.join(WAIT_S)
+        assert process.exitcode == 0
+    assert looks > 1
+    assert set(names) <= set(ids(reopened(anywhere), PERSON))
+    assert kinds(verify(anywhere)) == []
+
+
+def test_a_repair_takes_nothing_from_a_living_writer(anywhere: og.Graph) -> None:
+    with beside(write_on, anywhere, 24) as (process, done):
+        mends = 0
+        while process.is_alive() and mends < 200:
+            result = repair(anywhere, confirm=True, force=True)
+            assert not result.failed, result.tables
+            assert {t.action.value for t in result.tables} == {"no_op"}
+            mends += 1
+        names = done.get(timeout=WAIT_S)
+        process.join(WAIT_S)
+        assert process.exitcode == 0
+    assert mends > 1
+    assert set(names) <= set(ids(reopened(anywhere), PERSON))
+    assert kinds(verify(anywhere)) == []
+
+
+def test_a_writer_and_a_repair_settle_the_same_drift_once(graph: og.Graph) -> None:
+    """Both adopt what another tool compacted; whoever comes second finds it done."""
+    with beside(meddle_on, graph, 24) as (process, done):
+        while process.is_alive():
+            repair(graph, confirm=True)
+        names = done.get(timeout=WAIT_S)
+        process.join(WAIT_S)
+        assert process.exitcode == 0
+    assert names
+    repair(graph, confirm=True)
+    assert set(names) <= set(ids(reopened(graph), PERSON))
+    assert kinds(verify(graph)) == []
