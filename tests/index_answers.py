@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from omnigraph.graph import Graph
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import Table, TableRef, open_table
 
 _VALUES_MAX = 60
 
@@ -16,7 +16,9 @@ def disagreements(graph: Graph) -> list[str]:
     for branch in graph.branch_list():
         view = graph.view(branch)
         for key, entry in view.entries.items():
-            table = view.table(key)
+            if not entry.table_version:
+                continue  # a type that the branch has no table of yet
+            table = open_table(TableRef(view.root, entry.location, entry.table_branch), entry.table_version)
             found += [f"{branch} {key} v{entry.table_version}: {wrong}" for wrong in table_disagreements(table)]
     return found
 

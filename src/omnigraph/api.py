@@ -240,7 +240,7 @@ def _rewritten(
     tasks: Sequence[RewriteTask], settings: Settings, engine: str, tell_tasks: Callable[[int, int], None] | None
 ) -> list[str]:
     if choose_engine(engine, sum(task.bytes for task in tasks), settings) == "embedded":
-        return run_here(tasks)
+        return run_here(tasks, settings)
     from omnigraph.pipeline.optimize import rewrite_on_spark
 
     return rewrite_on_spark(tasks, settings, tell_tasks)

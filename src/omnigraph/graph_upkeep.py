@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.base.moments import Moment
-from omnigraph.engine.upkeep.optimize import RunTasks, optimize, run_here
+from omnigraph.engine.upkeep.optimize import RunTasks, optimize
 from omnigraph.engine.upkeep.optimized import OptimizeResult
 from omnigraph.engine.upkeep.stats import TableStats, table_stats
 from omnigraph.engine.write.changes import Annotations
@@ -20,7 +20,7 @@ class Upkeep(Reads):
         *,
         actor: str | None = None,
         message: str | None = None,
-        run_tasks: RunTasks = run_here,
+        run_tasks: RunTasks | None = None,
     ) -> OptimizeResult:
         """Fold small fragments of the tables the branch owns, bring indexes up to date; rows and ids stay as they are.
 

@@ -117,6 +117,7 @@ class Settings:
     load_batch_rows: int = _setting("load.batch_rows", "OMNIGRAPH_BATCH_ROWS", 8_192, _count)
     load_auto_spark_bytes: int = _setting("load.auto_spark_bytes", "OMNIGRAPH_AUTO_SPARK_BYTES", 256 << 20, _bytes)
     merge_auto_spark_rows: int = _setting("merge.auto_spark_rows", "OMNIGRAPH_AUTO_SPARK_ROWS", 20_000_000, _count)
+    upkeep_concurrency: int = _setting("upkeep.concurrency", "OMNIGRAPH_MAINTENANCE_CONCURRENCY", 8, _count)
     limits_spill_dir: str | None = _setting("limits.spill_dir", "OMNIGRAPH_SPILL_DIR", None, _text)
     limits_memory_bytes: int = _setting("limits.memory_bytes", "OMNIGRAPH_MEMORY_BYTES", 512 << 20, _bytes)
     limits_query_timeout_ms: int = _setting("limits.query_timeout_ms", "OMNIGRAPH_QUERY_TIMEOUT_MS", 0, _count)

@@ -6,7 +6,7 @@ import os
 
 import pyarrow as pa
 import pytest
-from clone_scene import SCHEMA, add, clone, content, ended, exported, names
+from clone_scene import SCHEMA, WIDER, add, clone, content, ended, exported, names
 
 import omnigraph as og
 from graph_places import Home, Place, S3Place
@@ -22,6 +22,12 @@ def write_and_die(home: Home, point: str, branch: str | None) -> None:
     graph = home.open()
     failpoints.arm(point, failpoints.kill_now)
     add(graph, "lost", branch=branch)
+
+
+def apply_and_die(home: Home, point: str) -> None:
+    graph = home.open()
+    failpoints.arm(point, failpoints.kill_now)
+    graph.schema_apply(WIDER)
 
 
 @pytest.fixture
@@ -148,6 +154,37 @@ def test_an_init_that_begins_during_a_clone_is_refused(source: Home, copy: Home)
     clone(source, copy)
     assert refused == [True]
     assert names(copy.open("r")) == ["ann"]
+
+
+def test_while_a_schema_apply_runs_nothing_is_copied(source: Home, copy: Home):
+    refused = []
+
+    def begin() -> None:
+        with pytest.raises(og.Conflict, match="a schema apply is running"):
+            clone(source, copy)
+        refused.append(True)
+
+    failpoints.arm("schema_apply.lock_made", begin)
+    source.open().schema_apply(f"{SCHEMA}\nnode Late {{ name: String @key }}\n")
+    assert refused == [True]
+    assert not os.path.exists(copy.uri)
+    clone(source, copy)
+    assert "Late" in copy.open("r").schema().source
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["schema_apply.lock_made", "schema_apply.post_phase_b_pre_manifest_commit"])
+def test_a_schema_apply_that_died_is_settled_by_an_open_and_then_the_source_is_copied(
+    source: Home, copy: Home, point: str
+):
+    assert ended(apply_and_die, source, point) == -9
+    with pytest.raises(og.Conflict, match="a schema apply is running") as refused:
+        clone(source, copy)
+    assert "open the graph again" in refused.value.hint
+    source.open().close()
+    assert clone(source, copy).findings == ()
+    assert copy.open("r").schema().source == source.open("r").schema().source
+    assert content(copy.open("r")) == content(source.open("r"))
 
 
 def _put(graph: og.Graph, body: bytes) -> None:

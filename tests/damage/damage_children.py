@@ -32,6 +32,10 @@ def write_on(uri: str, settings: Settings, count: int, done: Any) -> None:
             graph.branch_create(f"draft{number}")
             graph.mutate('query add() { insert Person { name: "aside" } }', branch=f"draft{number}")
             graph.branch_delete(f"draft{number}")
+        if number % 12 == 6:
+            graph.optimize()
+        if number % 12 == 9:
+            graph.cleanup(2, None, confirm=True)
     graph.close()
     done.put(acknowledged)
 

@@ -52,6 +52,8 @@ from harms import (
 )
 
 import omnigraph as og
+from omnigraph.manifest import layout
+from omnigraph.manifest.branches import create_manifest_branch
 
 Harm = Callable[[og.Graph], None]
 
@@ -337,3 +339,9 @@ def test_an_open_handle_repairs_and_reads_on(graph: og.Graph) -> None:
     assert graph.query(query).row_count == count + 1
     with pytest.raises(og.BadRequest, match="read-only"):
         reopened(graph, "r").repair(confirm=True)
+
+
+def test_nothing_is_mended_while_a_schema_apply_runs(graph: og.Graph) -> None:
+    create_manifest_branch(graph.context.manifest, None, layout.SCHEMA_LOCK_BRANCH)
+    with pytest.raises(og.Conflict, match="a schema apply is running"):
+        repair(graph, confirm=True)

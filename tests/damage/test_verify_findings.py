@@ -14,6 +14,7 @@ from damage_scene import (
     KNOWS,
     LIVES,
     PERSON,
+    SCHEMA,
     contents,
     copy_of,
     insert,
@@ -254,5 +255,49 @@ def test_a_branch_whose_reference_is_cut_is_found_and_refused_by_name(graph: og.
     key = f"{layout.MANIFEST}/_refs/branches/draft.json"
     graph.context.objects.put(key, copy_of(graph, key)[:50])
     assert kinds(verify(graph)) == [("manifest_unreadable", "draft", "__manifest")]
-    with pytest.raises(og.Conflict, match="draft.json is no reference of a branch"):
+    with pytest.raises(og.Conflict, match=r"draft\.json is no reference of a branch"):
         reopened(graph, "r").snapshot("draft")
+
+
+def test_the_lost_commit_of_a_branch_leaves_rows_that_nobody_shows(graph: og.Graph) -> None:
+    graph.branch_create("draft")
+    insert(graph, "mine", "draft")
+    lose(graph, graph.context.manifest.state("draft").own_file)
+    assert kinds(verify(graph)) == [("orphan_fork", "draft", PERSON)]
+    assert "one may be lost" in verify(graph).findings[0].message
+
+
+def test_a_branch_name_that_is_used_again_is_whole(graph: og.Graph) -> None:
+    for name in ("first", "second"):
+        graph.branch_create("draft")
+        insert(graph, name, "draft")
+        assert kinds(verify(graph)) == []
+        graph.branch_delete("draft")
+    graph.branch_create("draft")
+    with pytest.raises(og.OmniError):
+        graph.mutate('query add() { insert Person { name: "p01", age: 500 } }', branch="draft")
+    assert kinds(verify(graph)) == []
+
+
+def test_a_graph_whose_schema_changed_is_whole(graph: og.Graph) -> None:
+    """Branches that lag behind it included, and types and properties under other names."""
+    graph.branch_create("draft")
+    insert(graph, "mine", "draft")
+    wider = SCHEMA.replace("age: I32?", "age: I32?  mail: String? @index") + "node Pet { name: String @key }\n"
+    graph.schema_apply(wider)
+    assert kinds(verify(graph)) == []
+    insert(graph, "again", "draft")
+    assert kinds(verify(graph)) == []
+    graph.branch_merge("draft")
+    graph.branch_delete("draft")
+    renamed = wider.replace("Person", "Human").replace("node Human {", 'node Human @rename_from("Person") {')
+    graph.schema_apply(renamed.replace("bio: String?", 'story: String? @rename_from("bio")'))
+    assert kinds(verify(graph)) == []
+
+
+def test_progress_is_told_with_the_rows_read_so_far(graph: og.Graph) -> None:
+    told: list[tuple[str, int]] = []
+    assert graph.verify(progress=lambda stage, rows: told.append((stage, rows))).is_whole
+    assert {"manifest", "tables", "indexes", "content", "history"} <= {stage for stage, _ in told}
+    assert [rows for _, rows in told] == sorted(rows for _, rows in told)
+    assert told[-1][1] == 21 + 2 + 19 + 10

@@ -74,6 +74,11 @@ def rules_in(folder: Path, text: str) -> Path:
     return path
 
 
+def test_the_page_shows_this_file() -> None:
+    page = Path(__file__).parents[2] / "docs" / "upkeep.md"
+    assert f"```yaml{SPEC}```" in page.read_text()
+
+
 def test_the_file_of_the_documentation_is_read_as_it_says(tmp_path: Path) -> None:
     first, second, third, fourth = read_rules(str(rules_in(tmp_path, SPEC)))
     assert first == Rule("ensure_indices", "ensure_indices", ("main",), When(unindexed_rows=10_000))
@@ -176,3 +181,16 @@ def test_a_failed_cleanup_is_not_noted_as_run(graph: og.Graph, tmp_path: Path, m
     assert [o.error for o in graph.upkeep(file)] == ["the disk is away"]
     monkeypatch.undo()
     assert [o.error for o in graph.upkeep(file)] == [None]
+
+
+def test_verify_is_a_rule_and_what_it_finds_is_told_as_a_failure(graph: og.Graph, tmp_path: Path) -> None:
+    file = rules_in(tmp_path, "version: 1\nrules: [{do: optimize}, {do: verify, when: {every: 7d}}]\n")
+    assert [(o.do, o.error) for o in graph.upkeep(file)] == [("optimize", None), ("verify", None)]
+    assert [o.do for o in graph.upkeep(file)] == ["optimize"]
+    (tmp_path / "upkeep.yaml.state.json").unlink()
+    entry = graph.view().entry(P)
+    next(Path(graph.uri, entry.location, "_indices").rglob("page_data.lance")).unlink()
+    _, checked = graph.upkeep(file)
+    assert checked.error is not None
+    assert "findings" in checked.error
+    assert not (tmp_path / "upkeep.yaml.state.json").exists()

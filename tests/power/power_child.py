@@ -65,8 +65,8 @@ def obey(order: dict[str, Any], marks: Marks) -> None:
         marks.mark("acknowledged")
         return
     marks.mark("opened")
-    if order["does"] == "apply":
-        graph.schema_apply(order["source"])
+    if order["does"] in ("apply", "optimize"):
+        graph.schema_apply(order["source"]) if order["does"] == "apply" else graph.optimize()
         marks.mark("acknowledged")
         graph.close()
         return

@@ -76,6 +76,7 @@ SCENES = (
     _write("delete_by_id", ONE, "rows", "first_delete"),
     *(_write(effect, ONE if effect in _ON_ONE else TWO) for effect in EFFECTS),
     Scene("apply", "grown", _APPLY, windows="schema_apply"),
+    Scene("optimize", "grown", {"does": "optimize"}, windows="optimize"),
     Scene("two_writes", "fresh", {"does": "write", "writes": [*_ROWS, *_ROWS]}, windows="load"),
     Scene(
         "manifest_compaction",

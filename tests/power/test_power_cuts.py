@@ -29,6 +29,7 @@ WINDOW_SCENES = (
     "reset_2t",
     "schema_apply_1t",
     "apply",
+    "optimize",
     "manifest_compaction",
     "projections",
     "undo",

@@ -19,7 +19,7 @@ from omnigraph.commit.recovery.classify import (
 from omnigraph.storage.apply import Slot
 
 OURS, OTHER = "01J0000000000000000000OURS", "01J000000000000000000OTHER"
-STRICT = (WriterKind.MUTATION, WriterKind.LOAD, WriterKind.BRANCH_MERGE)
+STRICT = (WriterKind.MUTATION, WriterKind.LOAD, WriterKind.BRANCH_MERGE, WriterKind.SCHEMA_CATCH_UP)
 LOOSE = (WriterKind.SCHEMA_APPLY, WriterKind.ENSURE_INDICES, WriterKind.OPTIMIZE)
 PRESERVING = (WriterKind.ENSURE_INDICES, WriterKind.OPTIMIZE)
 

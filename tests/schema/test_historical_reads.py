@@ -158,3 +158,29 @@ def test_a_second_handle_reads_by_the_new_schema_without_being_told(graph: og.Gr
     graph.schema_apply(RENAMED)
     found = doors(other, "Member", ["name", "years"], snapshot=old)
     assert [row["years"] for row in found] == [row["age"] for row in before]
+
+
+def test_commits_from_before_a_required_property_was_added_can_be_reverted(graph: og.Graph) -> None:
+    graph.mutate('query m() { update Person set { age: 32 } where name = "ana" }')
+    updated = head(graph)
+    graph.mutate('query m() { delete Person where name = "cyd" }')
+    deleted = head(graph)
+    graph.schema_apply(FIRST.replace("nick: String?", 'nick: String?  tier: String @default("gold")'))
+    graph.commit_revert(deleted)
+    graph.commit_revert(updated)
+    # A row that comes back has what every row got.
+    rows = [(r["name"], r["age"], r["tier"]) for r in doors(graph, "Person", ["name", "age", "tier"])]
+    assert rows == [("ana", 31, "gold"), ("bob", 42, "gold"), ("cyd", None, "gold")]
+    # A read of the past does not claim that the row had it then.
+    assert {r["tier"] for r in doors(graph, "Person", ["name", "tier"], snapshot=deleted)} == {None}
+
+
+def test_a_commit_from_before_a_rename_is_reverted_under_the_new_names(graph: og.Graph) -> None:
+    graph.mutate('query m() { update Person set { age: 32 } where name = "ana" }')
+    updated = head(graph)
+    graph.schema_apply(RENAMED)
+    graph.commit_revert(updated)
+    assert [r["years"] for r in doors(graph, "Member", ["name", "years"])] == [31, 42, None]
+    assert [past.op for past in graph.history("Member", "ana")] == ["update", "update", "insert"]
+    with pytest.raises(og.Conflict, match="schema_boundary"):
+        graph.branch_reset("main", updated)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pyarrow as pa
 import pytest
@@ -267,3 +269,19 @@ def test_upkeep_and_status_do_not_mind_a_lagging_branch(graph: og.Graph) -> None
     assert everything(graph, branch="side") == rows
     set_email(graph, "bob", "b@x", branch="side")
     assert emails(graph, "side") == [None, "b@x", None]
+
+
+def test_two_writers_that_meet_at_a_lagging_branch_both_get_through(graph: og.Graph) -> None:
+    handles = [og.Graph.open(graph.uri) for _ in range(3)]
+    starts = Barrier(len(handles))
+
+    def insert(number: int) -> None:
+        starts.wait()
+        text = f'query m() {{ insert Person {{ name: "n{number}", email: "e" }}  insert Club {{ name: "c{number}" }} }}'
+        handles[number].mutate(text, branch="side", retries=20)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(insert, range(len(handles))))
+    assert [r["name"] for r in doors(graph, "Club", ["name"], branch="side")] == ["c0", "c1", "c2"]
+    assert emails(graph, "side").count("e") == 3
+    assert len([c for c in graph.list_commits("side") if c.message == "schema catch-up"]) == 1

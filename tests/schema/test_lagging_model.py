@@ -20,19 +20,22 @@ IDS, BRANCHES = ["a", "b", "c", "d"], ["main", "side"]
 # Type by type, its rows by id, of each the properties that are not null.
 State = dict[str, dict[str, dict[str, int]]]
 
+# The first type, or the newest one.
+TYPES = st.sampled_from([0, -1, -1])
 WRITES = st.tuples(
     st.just("write"),
     st.sampled_from(BRANCHES),
-    st.integers(0, 9),
+    TYPES,
     st.sampled_from(IDS),
-    st.integers(0, 9),
+    st.sampled_from([0, -1, -1]),
     st.integers(0, 99),
 )
-DELETES = st.tuples(st.just("delete"), st.sampled_from(BRANCHES), st.integers(0, 9), st.sampled_from(IDS))
-ADDITIONS = st.sampled_from([("property", 0), ("property", 1), ("type",)])
+DELETES = st.tuples(st.just("delete"), st.sampled_from(BRANCHES), TYPES, st.sampled_from(IDS))
+ADDITIONS = st.sampled_from([("property", 0), ("property", -1), ("type",), ("type",)])
 MERGES = st.sampled_from([("merge", "side", "main"), ("merge", "main", "side")])
 UPKEEP = st.tuples(st.just("upkeep"), st.sampled_from(BRANCHES))
-STEPS = st.lists(st.one_of(WRITES, WRITES, DELETES, ADDITIONS, MERGES, UPKEEP), min_size=4, max_size=14)
+USES = st.lists(st.one_of(WRITES, WRITES, WRITES, WRITES, DELETES, MERGES, UPKEEP), min_size=3, max_size=6)
+STEPS = st.lists(st.tuples(ADDITIONS, USES), min_size=1, max_size=3)
 
 
 class Model:
@@ -143,9 +146,10 @@ def _table(schema: Any, row: dict[str, Any]) -> Any:
 @pytest.mark.slow
 @given(steps=STEPS)
 @settings(max_examples=10, deadline=None, phases=[Phase.generate], database=None)
-def test_additions_and_writes_on_two_branches_hold_what_a_dict_holds(steps: list[tuple[Any, ...]]) -> None:
+def test_additions_and_writes_on_two_branches_hold_what_a_dict_holds(steps: list[tuple[Any, list[Any]]]) -> None:
     with tempfile.TemporaryDirectory() as place:
         model = Model(Path(place))
-        for step in steps:
-            model.step(step)
+        for addition, uses in steps:
+            for step in (addition, *uses):
+                model.step(step)
         model.check()

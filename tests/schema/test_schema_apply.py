@@ -265,3 +265,24 @@ def test_a_plan_that_became_another_one_is_not_carried_out(graph: og.Graph) -> N
         graph.schema_apply(SCHEMA + "node Club { name: String @key }\n")
     assert "node:Team" in graph.snapshot().tables
     assert leftovers(graph) == []
+
+
+def test_strict_update_and_schema_apply_succeed_after_optimize(graph: og.Graph) -> None:
+    for number in range(3):
+        graph.mutate(f'query q() {{ insert Person {{ name: "p{number}" }} }}')
+    graph.schema_apply(SCHEMA.replace("note: String?", 'note: String?  country: String @default("NO")'))
+    assert graph.optimize().commit is not None
+    graph.mutate('query q() { update Person set { age: 9 } where name = "bo" }')
+    past = facts(graph, "node:Person")
+    assert graph.schema_apply(MEMBER).applied
+    assert facts(graph, "node:Member") == past
+    graph.ensure_indices()
+    assert graph.optimize().commit is not None
+    graph.cleanup(keep=1, confirm=True)
+    assert [(row["name"], row["years"], row["country"]) for row in rows(graph, "node:Member")] == [
+        ("ana", 31, "NO"),
+        ("bo", 9, "NO"),
+        *((f"p{number}", None, "NO") for number in range(3)),
+    ]
+    assert graph.verify().findings == ()
+    assert leftovers(graph) == []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import lance
+import orjson
 import pytest
 from apply_scene import CITY, KNOWS, PERSON, SCHEMA, STAGED, facts, leftovers, made, rows
 
@@ -17,7 +19,7 @@ from omnigraph.catalog.contract import AcceptedSchema, accept
 from omnigraph.commit.recovery.classify import StagedFiles, judge_staged
 from omnigraph.commit.schema_lock import applying
 from omnigraph.manifest import layout
-from omnigraph.storage.refs import fork_branch_from_state
+from omnigraph.storage.refs import fork_branch_from_state, reference_key
 
 MORE = SCHEMA.replace("note: String?", 'note: String?  joined: Date?  country: String @default("NO")')
 TEAM = SCHEMA + "node Team { name: String @key }\n"
@@ -233,6 +235,16 @@ def test_the_branch_of_a_dead_apply_is_removed_by_the_next_open(graph: og.Graph)
     assert leftovers(og.Graph.open(graph.uri)) == []
 
 
+@pytest.mark.parametrize("left", [b"", b"\0\0\0\0"])
+def test_a_branch_of_an_apply_that_a_power_cut_tore_is_removed_too(graph: og.Graph, left: bytes) -> None:
+    _plant_lock(graph)
+    Path(graph.uri, reference_key(graph.context.manifest.ref(), layout.SCHEMA_LOCK_BRANCH)).write_bytes(left)
+    assert og.Graph.open(graph.uri, "r").schema().source == SCHEMA
+    again = og.Graph.open(graph.uri)
+    assert leftovers(again) == []
+    assert again.schema_apply(MORE).applied
+
+
 def test_the_branch_of_a_dead_apply_holds_up_others_until_a_refresh_and_no_apply(graph: og.Graph) -> None:
     _plant_lock(graph)
     with pytest.raises(Conflict, match="a schema apply is running") as refused:
@@ -270,6 +282,25 @@ def test_while_an_apply_runs_branches_stay_and_nobody_else_applies(graph: og.Gra
         other.mutate('query q() { insert City { name: "rome" } }')
     assert leftovers(graph) == []
     assert other.schema_apply(TEAM).applied
+
+
+def test_the_lease_of_an_apply_that_fell_silent_elsewhere_is_taken_over(graph: og.Graph) -> None:
+    times = {"write_lease_lifetime_ms": 600, "write_lease_heartbeat_ms": 200}
+    faulty, _ = of_graph(graph, leased=True, settings=replace(graph.settings, **times))
+    lease = {
+        "branch": layout.SCHEMA_LOCK_BRANCH,
+        "holder": "another-host:1:1",
+        "token": 1,
+        "nonce": "01HZZZZZZZZZZZZZZZZZZZZZZZ",
+        "since": "2024-01-01T00:00:00.000000Z",
+        "renewed_at": "2024-01-01T00:00:00.000000Z",
+        "lifetime_ms": 600,
+    }
+    key = f"{layout.LOCK_DIR}/{layout.lock_name(layout.SCHEMA_LOCK_BRANCH)}.json"
+    graph.context.objects.put(key, orjson.dumps(lease))
+    _plant_lock(graph)
+    assert faulty.schema_apply(MORE).applied
+    assert leftovers(graph) == []
 
 
 def test_an_apply_waits_for_recovery_of_other_writes(graph: og.Graph) -> None:

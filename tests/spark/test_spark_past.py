@@ -59,3 +59,11 @@ def test_a_bulk_load_and_a_merge_on_spark_reach_a_lagging_branch(spark: SparkSes
     graph.schema_apply(WIDER.replace("email: String?", "email: String?  extra: I64?"))
     graph.branch_merge("late", engine="spark")
     assert graph.sql("SELECT age, extra FROM node_Person WHERE name = 'p1'").rows == [{"age": 99, "extra": None}]
+
+
+def test_fragments_that_executors_wrote_keep_which_property_a_column_is(spark: SparkSession, graph: og.Graph) -> None:
+    declared = graph.catalog.arrow_schema("node:Person")
+    for mode in ("overwrite", "merge"):
+        people = spark.sql("select concat('p', id) name, cast(id as int) age from range(5)")
+        graph.spark.load({"Person": people}, mode=mode, index=False)
+        assert graph.view().table("node:Person").schema.equals(declared, check_metadata=True)

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from omnigraph.base.errors import Conflict, OmniError
 from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.locks import HeldLock
 from omnigraph.commit.sidecar import pending_sidecars
 from omnigraph.manifest import layout
-from omnigraph.storage.refs import delete_branch, fork_branch_from_state, read_branch, remove_leftovers
+from omnigraph.storage.failures import Unreadable
+from omnigraph.storage.refs import (
+    delete_branch,
+    fork_branch_from_state,
+    read_branch,
+    reference_key,
+    remove_leftovers,
+)
 
 _log = logging.getLogger("omnigraph.schema")
 _NAME = layout.SCHEMA_LOCK_BRANCH
@@ -26,7 +34,7 @@ _NAME = layout.SCHEMA_LOCK_BRANCH
 @contextmanager
 def applying(ctx: CommitContext) -> Iterator[None]:
     """Be the one schema apply that runs."""
-    with ctx.locks.try_hold(_NAME) as lock:
+    with _lock(ctx) as lock:
         if lock is None:
             holder = ctx.locks.holder(_NAME)
             by = f" by {holder.holder}" if holder is not None else ""
@@ -37,6 +45,17 @@ def applying(ctx: CommitContext) -> Iterator[None]:
             yield
         finally:
             _remove_if_settled(ctx)
+
+
+@contextmanager
+def _lock(ctx: CommitContext) -> Iterator[HeldLock | None]:
+    """The lock of applies if it is free. A lease that nobody seems to renew is watched until it has run out."""
+    with ExitStack() as stack:
+        lock = stack.enter_context(ctx.locks.try_hold(_NAME))
+        holder = ctx.locks.holder(_NAME) if lock is None else None
+        if holder is not None and holder.looks in ("stale", "gone"):
+            lock = stack.enter_context(ctx.locks.hold(_NAME))
+        yield lock
 
 
 def _make(ctx: CommitContext) -> None:
@@ -50,7 +69,7 @@ def _make(ctx: CommitContext) -> None:
 
 def refuse_while_applying(ctx: CommitContext) -> None:
     """For whoever makes, deletes or merges branches, or tidies up."""
-    if read_branch(ctx.manifest.ref(), _NAME) is not None:
+    if _is_there(ctx):
         raise Conflict(
             "a schema apply is running",
             "Nothing was written. Retry when it is done; if its process is gone, open the graph again or refresh.",
@@ -59,8 +78,8 @@ def refuse_while_applying(ctx: CommitContext) -> None:
 
 def remove_leftover(ctx: CommitContext) -> None:
     """Remove the branch of an apply that died, unless something of it waits for recovery."""
-    if read_branch(ctx.manifest.ref(), _NAME) is not None:
-        with ctx.locks.try_hold(_NAME) as lock:
+    if _is_there(ctx):
+        with _lock(ctx) as lock:
             if lock is not None:
                 _remove_if_settled(ctx)
 
@@ -73,6 +92,21 @@ def _remove_if_settled(ctx: CommitContext) -> None:
         _log.warning("branch '%s' stays until the graph is opened again: %s", _NAME, error)
 
 
+def _is_there(ctx: CommitContext) -> bool:
+    """Whether it has a reference, be it one that a power cut tore."""
+    return ctx.objects.exists(reference_key(ctx.manifest.ref(), _NAME))
+
+
 def _remove(ctx: CommitContext) -> None:
-    if read_branch(ctx.manifest.ref(), _NAME) is not None:
-        delete_branch(ctx.manifest.ref(), _NAME)
+    if not _is_there(ctx):
+        return
+    main = ctx.manifest.ref()
+    try:
+        is_whole = read_branch(main, _NAME) is not None
+    except Unreadable:
+        is_whole = False
+    if is_whole:
+        delete_branch(main, _NAME)
+    else:
+        ctx.objects.delete(reference_key(main, _NAME))
+        remove_leftovers(ctx.manifest.ref(_NAME))

@@ -58,11 +58,11 @@ class GraphStatus:
 
 
 def read_locks(ctx: CommitContext) -> tuple[Holder, ...]:
-    """The lock of every branch; one that nobody ever took is free. Then the lock of branch control, if it is held."""
+    """The lock of every branch; one nobody ever took is free. Then those of branch control and applies, if held."""
     labels = visible_branches(ctx.manifest)
     found = [ctx.locks.holder(branch_name(n)) or Holder(n, False, 0, "", "", looks="free") for n in labels]
-    control = ctx.locks.holder(layout.BRANCH_CONTROL_LOCK)
-    return (*found, control) if control is not None and control.held else tuple(found)
+    others = map(ctx.locks.holder, (layout.BRANCH_CONTROL_LOCK, layout.SCHEMA_LOCK_BRANCH))
+    return (*found, *(one for one in others if one is not None and one.held))
 
 
 def breakable_lock(ctx: CommitContext, branch: str | None) -> Holder | None:

@@ -119,7 +119,6 @@ def run_rewrite(task: RewriteTask) -> str:
     options = None if task.storage_options is None else dict(task.storage_options)
     with translated(f"compact {task.uri}"):
         dataset = lance.dataset(task.uri, version=task.version, storage_options=options)
-        # JSON, because a pickled result loses what is new in it.
         return str(_TASK.from_json(task.message).execute(dataset).json())
 
 

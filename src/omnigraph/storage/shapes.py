@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -43,6 +43,8 @@ class Shape:
 
     schema: pa.Schema
     stored: tuple[str | None, ...]
+    literals: Mapping[str, pa.Scalar] = field(default_factory=dict)
+    """What columns that are not stored hold in every row instead of null; filters do not know of it."""
 
     @cached_property
     def by_name(self) -> dict[str, str | None]:
@@ -73,13 +75,13 @@ class Shape:
         arrays, fields = [], []
         for column in columns:
             stored = self.stored_name(column)
-            if stored is None:
-                field = self.schema.field(column)
-                arrays.append(pa.nulls(batch.num_rows, field.type))
-            else:
-                field = self.schema.field(column) if column in self.by_name else batch.schema.field(stored)
+            if stored is not None:
                 arrays.append(batch.column(stored))
-            fields.append(field)
+            elif column in self.literals:
+                arrays.append(pa.repeat(self.literals[column], batch.num_rows))
+            else:
+                arrays.append(pa.nulls(batch.num_rows, self.schema.field(column).type))
+            fields.append(self.schema.field(column) if column in self.by_name else batch.schema.field(stored))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def fields(self, columns: Sequence[str], read: pa.Schema) -> pa.Schema:
@@ -91,7 +93,7 @@ def _nothing(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
-def shape_of(stored: pa.Schema, declared: pa.Schema) -> Shape | None:
+def shape_of(stored: pa.Schema, declared: pa.Schema, literals: Mapping[str, pa.Scalar] | None = None) -> Shape | None:
     """How a stored table shows the declared columns; None where they are its own, in whatever order."""
     if stored.equals(declared, check_metadata=True):
         return None
@@ -100,7 +102,7 @@ def shape_of(stored: pa.Schema, declared: pa.Schema) -> Shape | None:
     if len(stored) == len(declared) and all(name == f.name for name, f in zip(names, declared, strict=True)):
         return None
     fields = [f if name is not None else f.with_nullable(True) for name, f in zip(names, declared, strict=True)]
-    return Shape(pa.schema(fields), names)
+    return Shape(pa.schema(fields), names, literals or {})
 
 
 def _match(field: pa.Field, stored: pa.Schema, by_id: Mapping[bytes | None, str]) -> str | None:

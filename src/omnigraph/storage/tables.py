@@ -30,6 +30,8 @@ _MAX_VERSION = (1 << 64) - 1
 _NEWEST = 100
 _CREATED = "_row_created_at_version"
 _session: Any = Session()
+# What is read once needs no room to be kept.
+_FRESH_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,9 @@ class Table:
     def schema(self) -> pa.Schema:
         return self.dataset.schema
 
-    def showing(self, declared: pa.Schema) -> Table:
-        """This state by the declared columns: itself where it stores them."""
-        shape = shape_of(self.schema, declared)
+    def showing(self, declared: pa.Schema, literals: Mapping[str, pa.Scalar] | None = None) -> Table:
+        """This state by the declared columns: itself where it stores them; `literals` for some that it does not."""
+        shape = shape_of(self.schema, declared, literals)
         return self if shape is None else Table(self.ref, self.dataset, shape)
 
     def stored_name(self, column: str) -> str:
@@ -249,7 +251,7 @@ def open_table(ref: TableRef, version: int | None, table_key: str = "", *, fresh
 
     `fresh`: nothing that this process keeps in memory answers for what lies on disk.
     """
-    session = Session() if fresh else _session
+    session = Session(_FRESH_BYTES, _FRESH_BYTES) if fresh else _session
     try:
         with translated(f"open {table_key or ref.location}"):
             table = Table(ref, lance.dataset(ref.uri, version=version, session=session, storage_options=ref.options))

@@ -55,20 +55,21 @@ def _snapshot(
         put_rows(Rows("snapshot", picked.target, (*_COLUMNS, *more), _rows(picked, found), types), run.format)
 
 
-def _stats(graph: Graph, picked: Picked) -> dict[str, tuple[int, ...]]:
-    """The values of `_STATS` for each table."""
-    found = graph.table_stats(snapshot=picked.snapshot)
-    return {table.table_key: tuple(getattr(table, name) for name in _STATS) for table in found}
+def _stats(graph: Graph, picked: Picked) -> dict[str, tuple[int | None, ...]]:
+    """The values of `_STATS` by location, which a table keeps under every name; none of types that are no more."""
+    found = {table.location: table for table in graph.table_stats(snapshot=picked.snapshot)}
+    places = [entry.location for entry in picked.snapshot.tables.values()]
+    return {place: tuple(getattr(found.get(place), name, None) for name in _STATS) for place in places}
 
 
-def _rows(picked: Picked, stats: dict[str, tuple[int, ...]]) -> list[tuple[Any, ...]]:
+def _rows(picked: Picked, stats: dict[str, tuple[int | None, ...]]) -> list[tuple[Any, ...]]:
     return [
-        (key, entry.location, entry.table_version, entry.table_branch, entry.row_count, *stats.get(key, ()))
+        (key, entry.location, entry.table_version, entry.table_branch, entry.row_count, *stats.get(entry.location, ()))
         for key, entry in picked.snapshot.tables.items()
     ]
 
 
-def _body(graph: Graph, picked: Picked, stats: dict[str, tuple[int, ...]]) -> dict[str, Any]:
+def _body(graph: Graph, picked: Picked, stats: dict[str, tuple[int | None, ...]]) -> dict[str, Any]:
     lives = picked.branch in graph.branch_list()
     stamp = graph.context.manifest.state(picked.snapshot.branch if lives else None).stamp
     return {
@@ -81,11 +82,11 @@ def _body(graph: Graph, picked: Picked, stats: dict[str, tuple[int, ...]]) -> di
     }
 
 
-def _put_text(picked: Picked, stats: dict[str, tuple[int, ...]]) -> None:
+def _put_text(picked: Picked, stats: dict[str, tuple[int | None, ...]]) -> None:
     if "snapshot" in picked.target:
         put_line(f"snapshot: {picked.target['snapshot']}")
     put_line(f"branch: {picked.branch}")
     put_line(f"manifest_version: {picked.snapshot.version}")
     for key, entry in picked.snapshot.tables.items():
-        more = "".join(f" {name}={value}" for name, value in zip(_STATS, stats.get(key, ()), strict=False))
+        more = "".join(f" {name}={value}" for name, value in zip(_STATS, stats.get(entry.location, ()), strict=False))
         put_line(f"{key} v{entry.table_version} branch={entry.table_branch or 'main'} rows={entry.row_count}{more}")

@@ -19,6 +19,7 @@ from omnigraph.base.errors import Conflict, GraphMoved, NotFound, Unavailable
 from omnigraph.base.ids import new_ulid
 from omnigraph.catalog.contract import AcceptedSchema
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.schema_lock import refuse_while_applying
 from omnigraph.commit.staging import StagingBeat, StagingPin, staging_heartbeat
 from omnigraph.engine.schema import SchemaKeeper
 from omnigraph.manifest import layout
@@ -79,6 +80,7 @@ def take_cut(ctx: CommitContext, wanted: Sequence[str] | None, beat: StagingBeat
     with ExitStack() as locks:
         if beat is not None:
             locks.enter_context(ctx.locks.hold(layout.BRANCH_CONTROL_LOCK))
+            refuse_while_applying(ctx)  # it holds main as long as it lasts, and none can begin now
             names = ["main", *ctx.manifest.branches()]
             for label in sorted(name for name in names if name != layout.SCHEMA_LOCK_BRANCH):
                 locks.enter_context(ctx.locks.hold(branch_name(label)))
@@ -140,9 +142,8 @@ def _heads_of_one_moment(ctx: CommitContext, wanted: Sequence[str] | None) -> _H
 
 
 def _heads(ctx: CommitContext, wanted: Sequence[str] | None) -> _Heads:
+    refuse_while_applying(ctx)
     refs = ctx.manifest.branches()
-    if layout.SCHEMA_LOCK_BRANCH in refs:
-        raise Conflict("a schema apply is running", "Nothing was copied. Clone again when it is done.")
     main = ctx.manifest.state()
     refuse_without_row_ids(main)
     states: dict[str | None, BranchState | None] = {None: main}
@@ -159,8 +160,8 @@ def _heads(ctx: CommitContext, wanted: Sequence[str] | None) -> _Heads:
 
 def chosen_branches(refs: Mapping[str, BranchRef], wanted: Sequence[str] | None) -> list[str]:
     """The branches to take, those they were made from included; parents before children."""
-    legacy = {name for name in refs if name.startswith(layout.LEGACY_RUN_PREFIX)}
-    names = [n for n in sorted(refs) if n not in legacy] if wanted is None else _given(refs, wanted)
+    internal = (layout.SCHEMA_LOCK_BRANCH, layout.LEGACY_RUN_PREFIX)
+    names = [n for n in sorted(refs) if not n.startswith(internal)] if wanted is None else _given(refs, wanted)
     ordered: list[str] = []
 
     def add(name: str) -> None:

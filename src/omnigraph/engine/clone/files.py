@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from omnigraph.base.failpoints import reach
+from omnigraph.engine.clone.carry import TableCopy
 from omnigraph.engine.clone.result import Tell
 from omnigraph.manifest import layout
 from omnigraph.storage.files import unit_of
@@ -64,10 +65,15 @@ def _is_named_once(key: str) -> bool:
     return any(unit_of("/".join(parts[at:])) is not None for at in range(1, len(parts) - 1))
 
 
-def still_to_copy(target: Root, files: Iterable[FoundFile], there: Mapping[str, int]) -> list[FoundFile]:
+def still_to_copy(target: Root, copies: Sequence[TableCopy], there: Mapping[str, int]) -> list[FoundFile]:
     """The files that an earlier run did not copy; what it copied and is not needed any more is removed."""
+    locations = {copy.location for copy in copies}
+    files = [file for copy in copies for file in copy.files]
     wanted = {file.key: file.size for file in files}
     target.objects.delete_files([key for key, size in there.items() if wanted.get(key) != size])
+    for place in (place for kind in _TABLES for place in target.objects.list(kind)):
+        if place not in locations:
+            target.objects.remove_tree(place)
     return [file for file in files if there.get(file.key) != file.size]
 
 

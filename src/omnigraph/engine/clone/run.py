@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from omnigraph.base.errors import Conflict
 from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
+from omnigraph.commit.schema_lock import refuse_while_applying
 from omnigraph.commit.staging import StagingBeat
 from omnigraph.engine.clone.carry import TableCopy, missing_pins, table_copy, wanted_versions
 from omnigraph.engine.clone.claim import Claim, claimed, refuse_same_place, release
@@ -50,6 +51,7 @@ def clone_graph(
     """Copy a graph to an empty place; `wanted` names branches, of which main and their origins are never left out."""
     refuse_same_place(source.root, target.root)
     open_graph(source, writable=False)
+    refuse_while_applying(source)
     refuse_without_row_ids(source.manifest.state())
     chosen_branches(source.manifest.branches(), wanted)
     with claimed(target, source.manifest.state().incarnation) as claim:
@@ -130,7 +132,7 @@ def _filled(source: CommitContext, target: CommitContext, cut: Cut, claim: Claim
         refuse_old_shape(state)
     reach("clone.branches_placed")
     copies = _table_copies(source, [cut.main, *states.values()], cut)
-    files = still_to_copy(target.root, [file for copy in copies for file in copy.files], there)
+    files = still_to_copy(target.root, copies, there)
     copied = copy_files(source.root, target.root, files, tell)
     reach("clone.copied")
     for copy in copies:

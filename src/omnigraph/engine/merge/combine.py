@@ -27,8 +27,9 @@ from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.intake import Progress
 from omnigraph.engine.write.parted import asked_in_order
 from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.records.convert import convert
 from omnigraph.sets.scratch import Scratch
-from omnigraph.storage.tables import Table
+from omnigraph.storage.tables import Table, open_table
 
 _BATCH_ROWS = 4_096
 
@@ -138,7 +139,7 @@ class Combination:
     def open(self, key: str, type_: TableType, entry: SubTableEntry | None) -> Table | None:
         if entry is None:
             return None
-        table = open_entry(self.view.root, self.view.catalog, key, entry)
+        table = self._filled(key, type_, open_entry(self.view.root, self.view.catalog, key, entry))
         stored = {f.name: f.type for f in table.schema}
         for declared in type_.arrow_schema:
             if stored.get(declared.name, declared.type) != declared.type:
@@ -147,6 +148,21 @@ class Combination:
                     "Nothing was written. Merges do not reach over a change of a property's type.",
                 )
         return table
+
+    def _filled(self, key: str, type_: TableType, table: Table) -> Table:
+        """A state from before a required property was added: its rows have what all rows got by that."""
+        shown = table.shape.by_name if table.shape is not None else {}
+        lacking = [p for p in type_.properties if not p.type.nullable and shown.get(p.name, p.name) is None]
+        if not lacking:
+            return table
+        for member in lacking:
+            if member.default is None:
+                raise Conflict(
+                    f"{key}.{member.name} is required and was added since a commit that this needs (schema_boundary)",
+                    "Nothing was written. Give the property a @default, or write the rows anew.",
+                )
+        literals = {p.name: convert(p.type, [p.default]).array[0] for p in lacking}
+        return open_table(table.ref, table.version, key).showing(type_.arrow_schema, literals)
 
     def _refuse_other_incarnation(
         self, key: str, base: SubTableEntry | None, source: SubTableEntry, target: SubTableEntry | None

@@ -9,7 +9,9 @@ Holds at every return:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import orjson
@@ -29,6 +31,7 @@ from omnigraph.engine.write.ensure_indices import IndexWork, table_work
 from omnigraph.engine.write.retry import Attempt, commit_with_retries
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import branch_label
+from omnigraph.settings import Settings
 from omnigraph.storage.compaction import (
     RewriteTask,
     fragment_facts,
@@ -47,20 +50,21 @@ _COSTLY = tuple(f"_{kind.name.lower()}_idx" for kind in (IndexKind.TEXT, IndexKi
 NO_ROW_IDS = "no_stable_row_ids"
 
 
-def run_here(tasks: Sequence[RewriteTask]) -> list[str]:
-    """One after the other: Lance itself reads and writes with all cores."""
-    return [run_rewrite(task) for task in tasks]
+def run_here(tasks: Sequence[RewriteTask], settings: Settings) -> list[str]:
+    """In this process, several at once."""
+    with ThreadPoolExecutor(max(1, min(len(tasks), settings.upkeep_concurrency))) as pool:
+        return list(pool.map(run_rewrite, tasks))
 
 
 def optimize(
-    ctx: CommitContext, open_view: Callable[[], View], notes: Annotations, run_tasks: RunTasks = run_here
+    ctx: CommitContext, open_view: Callable[[], View], notes: Annotations, run_tasks: RunTasks | None = None
 ) -> OptimizeResult:
     """Optimize the tables the branch owns, then its manifest and the commit tables."""
     metadata = dict(notes.metadata or {})
     check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
     refuse_pending(ctx)
     refuse_schema_apply(ctx)
-    run = _Optimize(ctx, notes, metadata, run_tasks)
+    run = _Optimize(ctx, notes, metadata, run_tasks or partial(run_here, settings=ctx.settings))
     receipt = commit_with_retries(ctx, open_view, run.prepare, retries=max(1, ctx.settings.write_retries))
     branch = open_view().branch
     return OptimizeResult(

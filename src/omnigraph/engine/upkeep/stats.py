@@ -21,6 +21,7 @@ class TableStats:
     """
 
     table_key: str
+    location: str
     fragments: int
     deleted_rows: int
     unindexed_rows: int
@@ -40,6 +41,7 @@ def table_stats(view: View) -> Iterator[TableStats]:
         facts = fragment_facts(table)
         yield TableStats(
             key,
+            entry.location,
             len(facts),
             sum(f.deleted for f in facts),
             unindexed_rows(table, types[key]) if key in types and entry.row_count else 0,

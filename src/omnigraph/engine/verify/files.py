@@ -22,7 +22,7 @@ def check_files(look: Inspection, branch: str | None, key: str, table: Table) ->
     """The data and deletion files of one version."""
     place = (table.ref.location, table.ref.branch, table.version)
     lost = _lost(look, table)
-    if lost and (place[1] is None or _is_kept(look, place)):
+    if lost and _is_kept(look, place):
         look.broken.add(place)
         for file, size in lost:
             what = "is missing" if size is None else f"has {size} bytes, recorded are {file.size}"

@@ -6,7 +6,7 @@ from collections import Counter
 
 from omnigraph.base.errors import GraphMoved, NotFound, OmniError
 from omnigraph.engine.verify.findings import Damage
-from omnigraph.engine.verify.inspection import Inspection
+from omnigraph.engine.verify.inspection import UNREADABLE, Inspection
 from omnigraph.manifest import layout
 from omnigraph.manifest.store import BranchState
 from omnigraph.storage.inventory import recorded_files
@@ -45,21 +45,31 @@ def check_manifest(look: Inspection, branch: str | None) -> None:
         if branch is None or _is_there(look, branch):
             look.add(Damage.MANIFEST, branch, MANIFEST_KEY, f"the manifest cannot be read: {_told(error)}")
         return
-    look.states[branch] = state
-    _check_files(look, state)
-    _check_rows(look, state)
-    if state.table.below_torn:
-        torn = torn_versions(state.table.ref)
-        if torn:
-            look.add(
-                Damage.TORN_ABOVE,
-                branch,
-                MANIFEST_KEY,
-                f"version {torn[0]} of the manifest is torn; it was never acknowledged",
-                pinned=state.version,
-                head=torn[0],
-                path=state.table.ref.version_file(torn[0]),
-            )
+    before = len(look.findings)
+    try:
+        _check_files(look, state)
+        _check_rows(look, state)
+        _check_head(look, state)
+    except UNREADABLE as error:
+        look.add(Damage.MANIFEST, branch, MANIFEST_KEY, f"the manifest cannot be read: {_told(error)}")
+    if look.is_gone(state):
+        del look.findings[before:]
+    else:
+        look.states[branch] = state
+
+
+def _check_head(look: Inspection, state: BranchState) -> None:
+    torn = torn_versions(state.table.ref) if state.table.below_torn else []
+    if torn:
+        look.add(
+            Damage.TORN_ABOVE,
+            state.branch,
+            MANIFEST_KEY,
+            f"version {torn[0]} of the manifest is torn; it was never acknowledged",
+            pinned=state.version,
+            head=torn[0],
+            path=state.table.ref.version_file(torn[0]),
+        )
 
 
 def _state(look: Inspection, branch: str | None) -> BranchState:

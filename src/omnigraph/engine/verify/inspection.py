@@ -13,7 +13,7 @@ from omnigraph.engine.write.intake import Progress
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import BranchState, ManifestStore, branch_label
 from omnigraph.storage.objects import FoundFile
-from omnigraph.storage.tables import TableRef
+from omnigraph.storage.tables import TableRef, has_version
 
 UNREADABLE = (OmniError, pa.ArrowException, ValueError, OSError)
 """What reading may raise where bytes are not what they were."""
@@ -106,6 +106,12 @@ class Inspection:
             return False
         found = self.manifest.branch(state.branch)
         return found is None or found.incarnation != state.incarnation
+
+    def is_collected(self, state: BranchState) -> bool:
+        """Whether the branch went on since it was read, and a version it showed then was taken away."""
+        places = [place_of(entry) for entry in state.entries.values()]
+        gone = any(not has_version(self.ref(place), place[2]) for place in places)
+        return gone and self.manifest.state(state.branch).entries != state.entries
 
     def listing(self, location: str) -> Listing:
         return self._listings.setdefault(location, Listing(self.ctx, location))

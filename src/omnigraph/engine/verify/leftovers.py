@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from omnigraph.base.clock import now_us
 from omnigraph.base.errors import OmniError
+from omnigraph.commit.drift import drift_of
 from omnigraph.commit.sidecar import readable_sidecars
 from omnigraph.commit.staging import list_heartbeats
 from omnigraph.engine.upkeep.decide import unregistered_tables
@@ -13,9 +14,10 @@ from omnigraph.engine.verify.findings import Damage
 from omnigraph.engine.verify.inspection import Inspection
 from omnigraph.manifest import layout
 from omnigraph.manifest.lineage import GraphCommit
+from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import BranchState, branch_name
 from omnigraph.manifest.tags import Tag, read_tag, tag_key, tag_names
-from omnigraph.storage.refs import branch_files
+from omnigraph.storage.refs import branch_files, read_branch
 from omnigraph.storage.tables import has_version, table_exists
 
 
@@ -52,6 +54,34 @@ def check_forks(look: Inspection) -> None:
         told = f"{location} has a fork of branch '{name}', which is not there"
         path = look.ctx.ref(location, name).path
         look.add(Damage.ORPHAN_FORK, branch_name(name), places[location], told, path=path)
+
+
+def check_unrecorded_forks(look: Inspection, state: BranchState) -> None:
+    """Forks of a branch that something was written to and that the branch does not show: its commit may be lost."""
+    branch = state.branch
+    places = registered(look.states)
+
+    def troubles() -> set[str]:
+        shown = {location for _, location, fork in look.manifest.state(branch).tables.groups if fork == branch}
+        hidden = [place for place in places if place not in shown]
+        return {place for place in hidden if _is_written(look, place, branch or "")}
+
+    if branch is None:
+        return
+    for location in sorted(outlasting(look.ctx, troubles, lambda: is_held(look.ctx, branch))):
+        if (branch, places[location]) not in look.explained:
+            told = f"{location} has rows of branch '{branch}' that no commit of it shows; one may be lost"
+            path = look.ctx.ref(location, branch).path
+            look.add(Damage.ORPHAN_FORK, branch, places[location], told, path=path)
+
+
+def _is_written(look: Inspection, location: str, branch: str) -> bool:
+    """Whether more was done to a fork than making it; a name that is used again starts with restores."""
+    fork = read_branch(look.ctx.ref(location, None), branch)
+    if fork is None:
+        return False
+    done = drift_of(look.ctx, SubTableEntry(location, fork.parent_version, branch, 0)).operations
+    return any(operation != "Restore" for operation in done)
 
 
 def check_folders(look: Inspection) -> None:

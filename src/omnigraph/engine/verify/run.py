@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from omnigraph.base.errors import NotFound
+from omnigraph.base.errors import Conflict, NotFound
 from omnigraph.commit.context import CommitContext
 from omnigraph.engine.verify import leftovers
 from omnigraph.engine.verify.content import check_content
@@ -29,6 +29,7 @@ from omnigraph.manifest.rows import TABLE_VERSION, Row
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import BranchState, branch_label, branch_name, refuse_internal
 
+_ROUNDS_MAX = 8
 _NAMES_A_WHOLE_COMMIT = (Damage.PIN, Damage.MISSING_FILE, Damage.CONTENT)
 
 
@@ -68,16 +69,36 @@ def _asked(branches: Sequence[str], known: Sequence[str]) -> list[str | None]:
 
 
 def _check_branch(look: Inspection, state: BranchState, current: Current | None) -> None:
-    """Everything of one branch. One that was deleted meanwhile took its tables along, and nothing is told of it."""
+    """Everything of one branch. One that was deleted meanwhile took its tables along, and nothing is told of it.
+
+    What cleanup collected while it was read is no damage: then the branch is read again, as it is by then.
+    """
+    for _ in range(_ROUNDS_MAX):
+        before, checked, broken = len(look.findings), set(look.checked), set(look.broken)
+        found = _found(look, state, current)
+        del look.findings[before:]
+        if look.is_gone(state):
+            return
+        if not found or not look.is_collected(state):
+            look.findings += found
+            return
+        look.checked, look.broken = checked, broken
+        state = look.states[state.branch] = look.manifest.state(state.branch)
+    raise Conflict(
+        f"branch '{branch_label(state.branch)}' was cleaned up faster than it could be read",
+        "Run omnigraph verify again when no cleanup runs.",
+    )
+
+
+def _found(look: Inspection, state: BranchState, current: Current | None) -> list[Finding]:
     before = len(look.findings)
     try:
         rows = look.manifest.rows(state)
         _check_all(look, state, rows, current)
-        found = _with_whole_commit(look, state, rows, look.findings[before:])
+        return _with_whole_commit(look, state, rows, look.findings[before:])
     except UNREADABLE as error:
         look.add(Damage.PIN, state.branch, None, f"the branch cannot be looked at any further: {error}")
-        found = look.findings[before:]
-    look.findings[before:] = [] if look.is_gone(state) else found
+        return look.findings[before:]
 
 
 def _check_all(look: Inspection, state: BranchState, rows: Sequence[Row], current: Current | None) -> None:
@@ -86,6 +107,7 @@ def _check_all(look: Inspection, state: BranchState, rows: Sequence[Row], curren
             look.progress("tables", look.rows)
             _check_table(look, state, key, entry, rows, current)
     check_drift(look, state)
+    leftovers.check_unrecorded_forks(look, state)
     check_history(look, state, rows)
     if current is not None:
         check_content(look, state, current)
