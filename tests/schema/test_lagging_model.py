@@ -145,7 +145,7 @@ def _table(schema: Any, row: dict[str, Any]) -> Any:
 
 @pytest.mark.slow
 @given(steps=STEPS)
-@settings(max_examples=10, deadline=None, phases=[Phase.generate], database=None)
+@settings(max_examples=16, deadline=None, phases=[Phase.generate], database=None)
 def test_additions_and_writes_on_two_branches_hold_what_a_dict_holds(steps: list[tuple[Any, list[Any]]]) -> None:
     with tempfile.TemporaryDirectory() as place:
         model = Model(Path(place))
