@@ -19,11 +19,11 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.lease import LeaseLocks
 from omnigraph.graph import Graph, OpenMode
 from omnigraph.settings import Settings
-from omnigraph.storage.objects import FoundFile, ObjectStore, Stored
+from omnigraph.storage.objects import FoundFile, Missing, ObjectStore, Stored
 from omnigraph.storage.places import Root
 
-READS = ("get", "exists", "list", "walk")
-WRITES = ("put", "put_if_absent", "put_if_match", "delete", "remove_tree", "delete_files")
+READS = ("get", "exists", "list", "walk", "stream")
+WRITES = ("put", "put_if_absent", "put_if_match", "delete", "remove_tree", "delete_files", "put_stream")
 
 
 class Fault(Enum):
@@ -133,6 +133,19 @@ class FaultyObjects:
 
     def delete_files(self, keys: Sequence[str]) -> None:
         self._call("delete_files", keys[0] if keys else "", lambda: self.inner.delete_files(keys))
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        """The call counts, and fails, when the first part is asked for, as it does in the stores."""
+        yield from self._call("stream", key, lambda: self.inner.stream(key), lambda: self._past_parts(key))
+
+    def put_stream(self, key: str, chunks: Iterator[bytes], size: int) -> None:
+        self._call("put_stream", key, lambda: self.inner.put_stream(key, chunks, size))
+
+    def _past_parts(self, key: str) -> Iterator[bytes]:
+        past = self._past(key)
+        if past is None:
+            raise Missing(f"{key} is missing")
+        return iter([past.data] if past.data else [])
 
     def _past(self, key: str) -> Stored | None:
         """What was there; a key that lay nowhere near what was remembered was not there."""

@@ -68,8 +68,22 @@ class Reads:
 
     def current(self, state: BranchState | None = None) -> Current:
         """The schema in force and where its types lie; `state`: a branch as it was just read."""
-        accepted = self._schema.accepted(state or self._ctx.manifest.state())
-        return Current(self._ctx.root, accepted.catalog, self._ctx.manifest.remembered().entries)
+        known = state if state is not None and state.branch is None else self._ctx.manifest.state()
+        catalog, main = self._in_force(known)
+        return Current(self._ctx.root, catalog, main.entries)
+
+    def _in_force(self, main: BranchState) -> tuple[Catalog, BranchState]:
+        """The schema in force and the head of main that it is in force at: `main`, as it was just read, or a later one.
+
+        Reading a new schema may take a later head, and other threads move it too: as long as one came between the
+        two looks, they may be of different moments, and a name that was dropped and made again is another type.
+        """
+        while True:
+            accepted = self._schema.accepted(main)
+            now = self._ctx.manifest.remembered()
+            if now is main:
+                return accepted.catalog, main
+            main = now
 
     @property
     def catalog(self) -> Catalog:
@@ -77,13 +91,12 @@ class Reads:
 
     def view(self, branch: str | None = None) -> View:
         """The branch as it is now, fixed."""
-        state = self._ctx.manifest.state(self._on(branch))
-        if state.branch is not None:
+        name = self._on(branch)
+        if name is not None:
+            state = self._ctx.manifest.state(name)
             return self.current(state).view(state.snapshot(), state.incarnation)
-        accepted = self._schema.accepted(state)
-        # Whoever reads a new schema looks for a head of main that it fits.
-        state = self._ctx.manifest.remembered()
-        return View(self._ctx.root, state.snapshot(), accepted.catalog, state.incarnation)
+        catalog, main = self._in_force(self._ctx.manifest.state())
+        return View(self._ctx.root, main.snapshot(), catalog, main.incarnation)
 
     def view_at(self, snapshot: Snapshot) -> View:
         """A snapshot of any time and branch by the schema in force."""

@@ -10,7 +10,6 @@ from crash_children import DIED_BY, Children
 from crash_scene import order_in
 from crash_schemas import (
     REMODELS,
-    STAGED,
     GraphSeen,
     Remodel,
     RemodelCase,
@@ -121,4 +120,3 @@ def test_what_a_hard_drop_removed_before_it_died_is_gone_for_good(origin: Origin
 def test_every_point_of_an_apply_is_met_by_the_short_ring() -> None:
     short = {(case.point, case.skip) for case in CASES if is_short(case)}
     assert {(case.point, case.skip) for case in CASES} <= short
-    assert len(STAGED) == 3

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from omnigraph import Graph
 from omnigraph.base.ids import new_ulid
 from omnigraph.manifest.publisher import Precondition, Published
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin
+from omnigraph.manifest.snapshot import NOT_THERE
 
 SCHEMA = "node Person {\n  name: String @key\n  age: I32?\n}\nnode City {\n  name: String @key\n}\n"
 PERSON, CITY = "nodes/40d76f1f51639ec0", "nodes/2468b69d10791c82"
@@ -62,8 +64,10 @@ def publish(
     branch: str | None = None,
 ) -> Published:
     """One publish straight through the publisher; tables stay where they are."""
-    publisher = graph.context.publisher
-    return publisher.publish(branch, changes or Changes(), expected or {}, commit or intent(), condition)
+    ctx = graph.context
+    shown = ctx.manifest.state(branch).entries if expected else {}
+    relied_on = {k: replace(shown.get(k, NOT_THERE), table_version=v) for k, v in (expected or {}).items()}
+    return ctx.publisher.publish(branch, changes or Changes(), relied_on, commit or intent(), condition)
 
 
 def people(*names: str) -> pa.Table:

@@ -1,6 +1,7 @@
 """Publishing: what is checked, what is refused, what a second call does, and how often it tries."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from manifest_helpers import (
@@ -69,6 +70,29 @@ def test_expected_zero_means_the_table_must_not_exist(graph: Graph):
 def test_expected_version_of_a_missing_table_is_a_mismatch_with_zero(graph: Graph):
     refused = unmoved(graph, lambda: publish(graph, Changes(), {"node:Nowhere": 1}), ExpectedVersionMismatch)
     assert refused.actual == 0
+
+
+def test_same_version_of_another_table_is_a_mismatch(graph: Graph):
+    shown = graph.snapshot().tables["node:Person"]
+    for then in (replace(shown, location="nodes/earlier"), replace(shown, table_branch="draft")):
+        relied_on = {"node:Person": then}
+        publishing = partial(graph.context.publisher.publish, None, Changes(), relied_on, intent())
+        refused = unmoved(graph, publishing, ExpectedVersionMismatch)
+        assert (refused.table_key, refused.expected, refused.actual) == ("node:Person", 1, 1)
+
+
+@pytest.mark.parametrize("registers", [False, True], ids=["unregistered", "beside the one that is shown"])
+def test_pin_of_a_table_that_its_name_does_not_show_is_refused(graph: Graph, registers: bool):
+    registered = (Registration("node:Person", "nodes/other"),) if registers else ()
+    changes = Changes((pin(2, location="nodes/other"),), registered)
+    unmoved(graph, lambda: publish(graph, changes), Conflict, "does not lie at nodes/other")
+    unmoved(graph, lambda: publish(graph, Changes((pin(1, key="node:New", location="nodes/new"),))), Conflict)
+
+
+def test_one_commit_puts_a_table_in_the_place_of_another(graph: Graph):
+    registered, hidden = Registration("node:Person", "nodes/other"), Tombstone("node:Person", PERSON, 1)
+    publish(graph, Changes((pin(1, location="nodes/other"),), (registered,), (hidden,)), {"node:Person": 1})
+    assert graph.snapshot().tables["node:Person"].location == "nodes/other"
 
 
 def test_empty_expectation_publishes_whatever_the_state(graph: Graph):

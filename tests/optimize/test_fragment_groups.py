@@ -13,8 +13,8 @@ from omnigraph.storage.compaction import FragmentFacts, Segment
 
 TARGET = 100
 COSTLY = "bio_text_idx"
-facts = st.lists(st.tuples(st.integers(1, 150), st.integers(0, 60)), max_size=25).map(
-    lambda found: [FragmentFacts(n, rows, deleted, rows * 10) for n, (rows, deleted) in enumerate(found)]
+facts = st.lists(st.tuples(st.integers(1, 150), st.integers(0, 60), st.integers(0, 9)), max_size=25).map(
+    lambda found: [FragmentFacts(n, rows, gone, rows * 10, odd == 9) for n, (rows, gone, odd) in enumerate(found)]
 )
 
 
@@ -102,7 +102,7 @@ def test_a_costly_index_that_stays_covers_no_deleted_row_of_a_group(
 
 
 @given(tables())
-def test_a_costly_index_of_a_large_table_is_dropped_only_where_much_was_deleted(
+def test_a_costly_index_of_a_large_table_is_dropped_only_where_much_was_deleted_or_has_to_go(
     table: tuple[list[FragmentFacts], list[Segment]],
 ) -> None:
     fragments, segments = table
@@ -110,5 +110,17 @@ def test_a_costly_index_of_a_large_table_is_dropped_only_where_much_was_deleted(
     covered = {n for s in segments if s.index == COSTLY for n in s.fragment_ids}
     inside = [f for f in fragments if f.number in covered]
     rows, deleted = sum(f.rows for f in inside), sum(f.deleted for f in inside)
-    if deleted <= DELETED_SHARE_MAX * (rows + deleted) and sum(1 for f in inside if f.deleted) <= decided.THINNED_MAX:
+    few = deleted <= DELETED_SHARE_MAX * (rows + deleted) and sum(1 for f in inside if f.deleted) <= decided.THINNED_MAX
+    if few and not any(f.deleted and f.has_dropped for f in inside):
         assert COSTLY not in grouped(large, segments, is_costly, TARGET).dropped
+
+
+@given(tables(), st.booleans())
+def test_no_fragment_that_holds_a_dropped_column_is_left_alone(
+    table: tuple[list[FragmentFacts], list[Segment]], is_large: bool
+) -> None:
+    fragments, segments = table
+    if is_large:
+        fragments = [*fragments, FragmentFacts(len(fragments), decided.REBUILT_ROWS_MAX + 1, 0, 0)]
+    taken = {f.number for group in grouped(fragments, segments, is_costly, TARGET).groups for f in group}
+    assert {f.number for f in fragments if f.has_dropped} <= taken

@@ -34,7 +34,7 @@ def _outcome(graph: Graph, state: Any, intent: CommitIntent, bound_by: str) -> s
             case "parent":
                 publish(None, Changes(), {}, intent, Precondition(parent=state.head_id, bind_parent=True))
             case "table version":
-                publish(None, Changes((following,)), {"node:Left": entry.table_version}, intent)
+                publish(None, Changes((following,)), {"node:Left": entry}, intent)
             case "nothing":
                 publish(None, Changes(), {}, intent)
     except (HeadMoved, ExpectedVersionMismatch, RowLevelCasContention) as refused:

@@ -9,6 +9,7 @@ import orjson
 import pyarrow as pa
 
 import omnigraph as og
+from omnigraph.commit.schema_files import needs_settling, recorded_commits
 from omnigraph.manifest import layout
 from omnigraph.storage.tables import head_version, open_table
 
@@ -21,7 +22,7 @@ SEED = """query seed() {
   insert City { name: "oslo" }
   insert Knows { from: "ana", to: "bo", since: 3 }
 }"""
-STAGED = tuple(map(layout.staged_schema_key, (layout.SCHEMA_SOURCE, layout.SCHEMA_IR, layout.SCHEMA_STATE)))
+FILES = (layout.SCHEMA_SOURCE, layout.SCHEMA_IR, layout.SCHEMA_STATE)
 FACTS = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 
 
@@ -51,9 +52,13 @@ def facts(graph: og.Graph, table_key: str) -> list[dict[str, Any]]:
 
 
 def leftovers(graph: og.Graph) -> list[str]:
-    """What an apply must not leave behind: staged files, sidecars, its branch, tables that are ahead of their pins."""
+    """What an apply must not leave behind: other records than that of the schema in force, files that are not in place,
+    sidecars, its branch, tables that are ahead of their pins."""
     ctx = graph.context
-    found = [name for name in STAGED if ctx.objects.exists(name)]
+    main = ctx.manifest.state()
+    in_force = main.schema_commit.graph_commit_id if main.schema_commit is not None else None
+    found = [f"record of {name}" for name in recorded_commits(ctx.objects) if name != in_force]
+    found += ["files that are not in place"] if not found and needs_settling(ctx.objects, main) else []
     found += ctx.objects.list(layout.RECOVERY_DIR)
     found += [name for name in ctx.manifest.branches() if name == layout.SCHEMA_LOCK_BRANCH]
     entries = graph.snapshot().tables.items()

@@ -9,7 +9,7 @@ from pathlib import Path
 import lance
 import orjson
 import pytest
-from apply_scene import CITY, KNOWS, PERSON, SCHEMA, STAGED, facts, leftovers, made, rows
+from apply_scene import CITY, FILES, KNOWS, PERSON, SCHEMA, facts, leftovers, made, rows
 
 import omnigraph as og
 from faulty_objects import Fault, of_graph, on
@@ -56,6 +56,13 @@ def _died(graph: og.Graph, point: str, source: str = MORE, skip: int = 0) -> Non
         graph.schema_apply(source)
 
 
+def _records(graph: og.Graph) -> list[Path]:
+    """The files of the one record that there is."""
+    found = sorted(Path(graph.uri, layout.SCHEMA_DIR).iterdir())
+    assert len(found) == 3
+    return found
+
+
 @pytest.mark.parametrize("point", WHERE)
 def test_an_apply_that_fails_is_taken_back_by_itself(graph: og.Graph, point: str) -> None:
     before, past = rows(graph, "node:Person"), facts(graph, "node:Person")
@@ -73,8 +80,8 @@ def test_an_apply_that_fails_is_taken_back_by_itself(graph: og.Graph, point: str
 def test_schema_apply_without_schema_staging_rolls_back_on_next_open(graph: og.Graph) -> None:
     before, version = rows(graph, "node:Person"), graph.snapshot().version
     _died(graph, "schema_apply.post_phase_b_pre_manifest_commit")
-    for name in STAGED:
-        Path(graph.uri, name).unlink()
+    for path in _records(graph):
+        path.unlink()
     again = og.Graph.open(graph.uri)
     assert again.schema().source == SCHEMA
     assert rows(again, "node:Person") == before
@@ -84,10 +91,10 @@ def test_schema_apply_without_schema_staging_rolls_back_on_next_open(graph: og.G
     assert (record.recovery_kind, record.sidecar_writer_kind) == ("RolledBack", "SchemaApply")
 
 
-@pytest.mark.parametrize("name", STAGED)
-def test_an_apply_goes_forward_only_with_all_its_files(graph: og.Graph, name: str) -> None:
+@pytest.mark.parametrize("number", range(3))
+def test_an_apply_goes_forward_only_with_all_its_files(graph: og.Graph, number: int) -> None:
     _died(graph, "schema_apply.post_phase_b_pre_manifest_commit")
-    Path(graph.uri, name).write_bytes(b"{}")
+    _records(graph)[number].write_bytes(b"{}")
     again = og.Graph.open(graph.uri)
     assert again.schema().source == SCHEMA
     assert leftovers(again) == []
@@ -131,7 +138,7 @@ def test_a_mutation_settles_an_interrupted_apply_before_it_writes(graph: og.Grap
     assert leftovers(graph) == []
 
 
-@pytest.mark.parametrize("skip", range(6))
+@pytest.mark.parametrize("skip", range(3))
 def test_readers_never_wait_for_the_renames(graph: og.Graph, skip: int) -> None:
     reader = og.Graph.open(graph.uri, "r")
     _died(graph, "schema_apply.mid_schema_renames", skip=skip)
@@ -144,9 +151,9 @@ def test_readers_never_wait_for_the_renames(graph: og.Graph, skip: int) -> None:
 
 def test_an_apply_is_done_even_if_its_files_cannot_be_put_in_place(graph: og.Graph) -> None:
     faulty, objects = of_graph(graph)
-    objects.when(Fault.BEFORE, on("put", key=layout.SCHEMA_IR), times=None)
+    objects.when(Fault.BEFORE, on("put_if_match", key=layout.SCHEMA_IR), times=None)
     assert faulty.schema_apply(MORE).applied
-    assert Path(graph.uri, layout.staged_schema_key(layout.SCHEMA_IR)).exists()
+    assert orjson.loads(Path(graph.uri, layout.SCHEMA_STATE).read_bytes()).get("graph_commit_id") is None
     assert og.Graph.open(graph.uri, "r").schema().source == MORE
     assert leftovers(og.Graph.open(graph.uri)) == []
 
@@ -176,8 +183,9 @@ def test_staged_files_are_judged_as_the_table_of_the_specification_says() -> Non
 def _stage(graph: og.Graph, source: str, commit_id: str) -> AcceptedSchema:
     before = graph.schema()
     found = accept(source, before.ir.schema_identity_domain, before.ir, graph_commit_id=commit_id)
-    for name, data in zip(STAGED, (found.source_bytes, found.ir_json, found.state_json), strict=True):
-        Path(graph.uri, name).write_bytes(data)
+    Path(graph.uri, layout.SCHEMA_DIR).mkdir(exist_ok=True)
+    for key, data in zip(FILES, (found.source_bytes, found.ir_json, found.state_json), strict=True):
+        Path(graph.uri, layout.schema_record_key(commit_id, key)).write_bytes(data)
     return found
 
 
@@ -189,33 +197,31 @@ def test_files_staged_for_tables_that_are_not_there_are_deleted(graph: og.Graph)
     assert leftovers(again) == []
 
 
-def test_files_staged_for_the_tables_that_are_there_take_their_place(graph: og.Graph) -> None:
+def test_files_of_the_newest_schema_commit_take_their_place(graph: og.Graph) -> None:
+    old = {key: Path(graph.uri, key).read_bytes() for key in FILES}
     graph.schema_apply(TEAM)
-    _stage(graph, TEAM, graph.list_commits()[0].graph_commit_id)
-    old = accept(SCHEMA, graph.schema().ir.schema_identity_domain)
-    for name, data in zip(("_schema.pg", "_schema.ir.json"), (old.source_bytes, old.ir_json), strict=True):
-        Path(graph.uri, name).write_bytes(data)
-    Path(graph.uri, "__schema_state.json").write_bytes(old.state_json)
+    for key, data in old.items():
+        Path(graph.uri, key).write_bytes(data)
     assert og.Graph.open(graph.uri, "r").schema().source == TEAM
     again = og.Graph.open(graph.uri)
     assert again.schema().source == TEAM
     assert leftovers(again) == []
+    assert Path(graph.uri, layout.SCHEMA_SOURCE).read_text() == TEAM
 
 
-def test_if_both_fit_the_commit_that_the_staged_state_names_decides(graph: og.Graph) -> None:
+def test_if_both_fit_the_commit_that_the_record_is_of_decides(graph: og.Graph) -> None:
     described = SCHEMA.replace("node City", 'node City @description("a place")')
-    _stage(graph, described, graph.list_commits()[0].graph_commit_id)
-    assert og.Graph.open(graph.uri, "r").schema().source == described
-    again = og.Graph.open(graph.uri)
-    assert again.schema().source == described
-    _stage(again, SCHEMA, "01HZZZZZZZZZZZZZZZZZZZZZZZ")
+    graph.schema_apply(described)
+    _stage(graph, SCHEMA, "01HZZZZZZZZZZZZZZZZZZZZZZZ")
     assert og.Graph.open(graph.uri, "r").schema().source == described
     assert og.Graph.open(graph.uri).schema().source == described
     assert leftovers(og.Graph.open(graph.uri)) == []
 
 
-def test_a_staged_file_alone_means_nothing_and_goes(graph: og.Graph) -> None:
-    Path(graph.uri, STAGED[0]).write_bytes(b"node X")
+def test_a_part_of_a_record_alone_means_nothing_and_goes(graph: og.Graph) -> None:
+    _stage(graph, TEAM, "01HZZZZZZZZZZZZZZZZZZZZZZZ")
+    for path in _records(graph)[1:]:
+        path.unlink()
     graph.refresh()
     assert graph.schema().source == SCHEMA
     assert leftovers(graph) == []

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import test_objects
 
-from faulty_objects import Fault, FaultyObjects, of_graph, on
+from faulty_objects import READS, WRITES, Fault, FaultyObjects, of_graph, on
 from omnigraph import Append, Graph, Unavailable
 from omnigraph.storage.objects import LocalObjectStore, ObjectStore
 from omnigraph.storage.s3 import S3ObjectStore
@@ -85,6 +85,30 @@ def test_stale_reads_answer_as_things_were(faulty: FaultyObjects) -> None:
     assert faulty.list("k") == ["k/old"]
     faulty.heal()
     assert (faulty.get("k/old").data, faulty.list("k")) == (b"2", ["k/new", "k/old"])
+
+
+def test_large_files_go_wrong_by_the_same_rules(faulty: FaultyObjects) -> None:
+    faulty.when(Fault.BEFORE, on("put_stream"))
+    with pytest.raises(Unavailable):
+        faulty.put_stream(KEY, iter([b"on", b"e"]), 3)
+    assert not faulty.exists(KEY)
+    faulty.when(Fault.LOST, on("put_stream"))
+    with pytest.raises(Unavailable):
+        faulty.put_stream(KEY, iter([b"on", b"e"]), 3)
+    assert b"".join(faulty.stream(KEY)) == b"one"
+    faulty.remember(KEY)
+    faulty.put_stream(KEY, iter([b"two"]), 3)
+    faulty.when(Fault.STALE, on("stream"))
+    assert [b"".join(faulty.stream(KEY)) for _ in range(2)] == [b"one", b"two"]
+    faulty.when(Fault.BEFORE, on("stream"))
+    with pytest.raises(Unavailable):
+        next(faulty.stream(KEY))
+
+
+def test_it_has_every_verb_of_a_store() -> None:
+    verbs = {name for name in vars(ObjectStore) if not name.startswith("_")}
+    assert verbs == {*READS, *WRITES}
+    assert all(callable(getattr(FaultyObjects, verb, None)) for verb in verbs)
 
 
 def test_a_late_answer_is_the_right_one(faulty: FaultyObjects, monkeypatch: pytest.MonkeyPatch) -> None:

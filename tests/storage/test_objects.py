@@ -11,7 +11,7 @@ import pytest
 from object_children import compete
 
 from omnigraph import Unavailable
-from omnigraph.storage.objects import LocalObjectStore, ObjectStore
+from omnigraph.storage.objects import LocalObjectStore, Missing, ObjectStore
 from omnigraph.storage.s3 import S3ObjectStore
 from processes import FORKED
 
@@ -245,3 +245,18 @@ def test_write_that_fails_leaves_the_old_object_and_no_temporary_file(tmp_path: 
     monkeypatch.undo()
     assert os.listdir(tmp_path / "__recovery") == ["one.json"]
     assert store.get(KEY).data == b"old"
+
+
+@pytest.mark.parametrize("sizes", [[], [3], [5 << 20, 5 << 20, 1]])
+def test_a_streamed_file_comes_back_part_by_part(store: ObjectStore, sizes: list[int]) -> None:
+    parts = [bytes([number]) * size for number, size in enumerate(sizes)]
+    store.put_stream(KEY, iter(parts), sum(sizes))
+    assert b"".join(store.stream(KEY)) == b"".join(parts)
+
+
+def test_a_stream_that_ends_early_leaves_nothing_and_a_missing_file_is_told(store: ObjectStore) -> None:
+    with pytest.raises(Missing):
+        store.put_stream(KEY, iter([b"12"]), 3)
+    assert not store.exists(KEY)
+    with pytest.raises(Missing):
+        next(store.stream(KEY))

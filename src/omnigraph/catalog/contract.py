@@ -27,6 +27,7 @@ SOURCE_CHANGED = "current _schema.pg no longer matches the accepted compiled sch
 IR_CHANGED = "accepted compiled schema does not match the recorded schema state"
 IR_INVALID = "accepted compiled schema is invalid"
 STATE_INVALID = "recorded schema state is invalid"
+COMMIT_DIFFERS = "accepted compiled schema is not the one that the newest schema commit of main recorded"
 TABLES_DIFFER = "accepted compiled schema does not match the tables of the graph"
 
 
@@ -98,6 +99,12 @@ def check_tables(catalog: Catalog, live_table_keys: Iterable[str]) -> None:
         without_table = ", ".join(sorted(declared - live)) or "none"
         without_type = ", ".join(sorted(live - declared)) or "none"
         _refuse(TABLES_DIFFER, f"Types without a table: {without_table}; tables without a type: {without_type}.")
+
+
+def check_recorded(ir_hash: str, recorded: str | None, graph_commit_id: str) -> None:
+    """The compiled schema is the one whose hash the commit names, if it names one; else a Conflict."""
+    if recorded not in (None, ir_hash):
+        _refuse(COMMIT_DIFFERS, f"Restore the three schema files as schema commit {graph_commit_id} left them.")
 
 
 def hash_bytes(data: bytes) -> str:

@@ -23,6 +23,11 @@ Watcher = Callable[[str, Mapping[str, tuple[SubTableEntry, Table]]], None]
 """Takes the graph's incarnation and, by table key, the tables that moved."""
 
 
+def _is_shown(entry: SubTableEntry, table: Table) -> bool:
+    ref = table.ref
+    return (entry.location, entry.table_branch, entry.table_version) == (ref.location, ref.branch, table.version)
+
+
 def locks_of(root: Root, settings: Settings) -> BranchLocks:
     """Locks of the system on a local disk, leases on an object store."""
     if root.is_local:
@@ -71,7 +76,7 @@ class CommitContext:
         found = {
             key: (entries[key], table)
             for key, table in moved.items()
-            if key in entries and entries[key].table_version == table.version
+            if key in entries and _is_shown(entries[key], table)
         }
         for watch in self.watchers:
             try:

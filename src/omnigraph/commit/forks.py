@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import nullcontext
 
-from omnigraph.base.errors import Conflict, ExpectedVersionMismatch
+from omnigraph.base.errors import Conflict
 from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.fences import fence_of
 from omnigraph.commit.locks import HeldLock
 from omnigraph.commit.recovery.settle import settle_branch
-from omnigraph.manifest.snapshot import SubTableEntry
-from omnigraph.manifest.store import BranchState
+from omnigraph.manifest.snapshot import SubTableEntry, first_moved
 from omnigraph.storage.apply import read_slot
 from omnigraph.storage.refs import fork_branch_from_state, raise_above, read_branch, remove_leftovers
 from omnigraph.storage.tables import Table, newest_number, open_table
@@ -27,7 +26,9 @@ def fork_tables(
     """A fork for each of these tables, which the branch only inherits as `entries` say."""
     with ctx.locks.hold(branch) if held is None else nullcontext(held) as lock:
         state = settle_branch(ctx, branch, lock)
-        _refuse_moved_on(state, entries)
+        moved = first_moved(state.entries, entries)
+        if moved is not None:
+            raise moved
         return {key: _fork(ctx, branch, key, entry) for key, entry in sorted(entries.items())}
 
 
@@ -43,14 +44,6 @@ def fork_anew(ctx: CommitContext, branch: str, table_key: str, entry: SubTableEn
 def inherited(branch: str | None, entries: Iterable[tuple[str, SubTableEntry]]) -> dict[str, SubTableEntry]:
     """Those tables that a branch reads from the branch it was made of."""
     return {key: entry for key, entry in entries if branch is not None and entry.table_branch != branch}
-
-
-def _refuse_moved_on(state: BranchState, entries: dict[str, SubTableEntry]) -> None:
-    for key, entry in sorted(entries.items()):
-        found = state.entries.get(key)
-        actual = found.table_version if found else 0
-        if actual != entry.table_version or found is None or found.table_branch != entry.table_branch:
-            raise ExpectedVersionMismatch(table_key=key, expected=entry.table_version, actual=actual)
 
 
 def _fork(ctx: CommitContext, branch: str, table_key: str, entry: SubTableEntry) -> Table:

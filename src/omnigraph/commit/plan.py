@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from omnigraph.base.errors import BadRequest
+from omnigraph.base.errors import BadRequest, InternalError
 from omnigraph.catalog.contract import AcceptedSchema
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin, Registration, RowEffect, Tombstone
+from omnigraph.manifest.snapshot import Entries
 from omnigraph.storage.stage import IndexSpec, StagedWrite
 from omnigraph.storage.tables import TableRef
 
@@ -105,7 +106,8 @@ class Adoption:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """Everything a commit needs. `relied_on` are the versions of all tables read or written while preparing."""
+    """Everything a commit needs. `relied_on` are all tables read or written while preparing, as they were shown then;
+    one at version 0 was not there."""
 
     operation_id: str
     graph_commit_id: str
@@ -113,7 +115,7 @@ class WritePlan:
     branch: str | None
     branch_incarnation: str
     effects: tuple[Effect, ...] = ()
-    relied_on: Mapping[str, int] = field(default_factory=dict)
+    relied_on: Entries = field(default_factory=dict)
     registrations: tuple[Registration, ...] = ()
     tombstones: tuple[Tombstone, ...] = ()
     actor_id: str | None = None
@@ -127,13 +129,10 @@ class WritePlan:
     known_tables: frozenset[str] | None = None
     """The tables of the schema the write was prepared with; None when it does not matter that there are others."""
 
-    @property
-    def expected_versions(self) -> dict[str, int]:
-        return {**self.relied_on, **{e.table_key: self._visible_version(e) for e in self.effects}}
-
-    def _visible_version(self, effect: Effect) -> int:
-        """The version readers see before the write; a fork may start its numbers elsewhere."""
-        return self.relied_on.get(effect.table_key, effect.expected_version)
+    def __post_init__(self) -> None:
+        unsaid = {pin.table_key for pin in self.changes.pins} - self.relied_on.keys()
+        if unsaid:
+            raise InternalError(f"a write to {', '.join(sorted(unsaid))} does not say what it was prepared on")
 
     @property
     def ordered_effects(self) -> tuple[Effect, ...]:

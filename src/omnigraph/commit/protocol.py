@@ -32,6 +32,7 @@ from omnigraph.commit.staging import refuse_outlived
 from omnigraph.commit.undo import undo
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.publisher import LeaseLost, Precondition, check
+from omnigraph.manifest.snapshot import first_moved
 from omnigraph.manifest.store import BranchState
 from omnigraph.storage.apply import commit_staged, landed
 from omnigraph.storage.durable import sync_commit, sync_staged
@@ -68,7 +69,7 @@ def recheck(plan: WritePlan, state: BranchState, lock: HeldLock) -> None:
     lock.raise_token(head.lock_token or 0 if head else 0)
     condition = Precondition(plan.if_commit, incarnation=plan.branch_incarnation)
     _refuse_unknown_tables(plan, state)
-    check(state, plan.expected_versions, plan.intent(lock.token), condition)
+    check(state, plan.changes, plan.relied_on, plan.intent(lock.token), condition)
 
 
 def _refuse_unknown_tables(plan: WritePlan, state: BranchState) -> None:
@@ -154,7 +155,7 @@ def _publish(ctx: CommitContext, plan: WritePlan, sidecar: Sidecar, state: Branc
     lock.check()
     condition = Precondition(plan.if_commit, sidecar.parent_commit_id, True, plan.branch_incarnation)
     published = ctx.publisher.publish(
-        plan.branch, plan.changes, plan.expected_versions, plan.intent(lock.token), condition, state.version, state
+        plan.branch, plan.changes, plan.relied_on, plan.intent(lock.token), condition, state.version, state
     )
     return published.commit
 
@@ -178,18 +179,14 @@ def _undone_or_raise(
 
 
 def _mismatch(ctx: CommitContext, plan: WritePlan) -> ExpectedVersionMismatch:
-    entries = ctx.manifest.state(plan.branch).entries
-    for key, expected in sorted(plan.expected_versions.items()):
-        actual = entries[key].table_version if key in entries else 0
-        if actual != expected:
-            return ExpectedVersionMismatch(table_key=key, expected=expected, actual=actual)
-    return ExpectedVersionMismatch(table_key="__manifest", expected=0, actual=0)
+    moved = first_moved(ctx.manifest.state(plan.branch).entries, plan.relied_on)
+    return moved or ExpectedVersionMismatch(table_key="__manifest", expected=0, actual=0)
 
 
 def _promoted(ctx: CommitContext, plan: WritePlan, lock: HeldLock) -> bool:
     """Whether the schema files are in their place; if not, they are read where they are, and the sidecar stays."""
     try:
-        promote_schema(ctx.objects, plan.graph_commit_id, lock)
+        promote_schema(ctx, plan.graph_commit_id, lock)
     except OmniError as error:
         _log.warning("the schema files of %s stay staged until the next write: %s", plan.operation_id, error)
         return False

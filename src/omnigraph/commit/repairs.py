@@ -107,14 +107,14 @@ def publish_heads(
         tuple(Pin(p.table_key, p.entry.location, p.entry.table_branch, p.head, p.row_count) for p in pins)
     )
     condition = Precondition(parent=state.head_id, bind_parent=True, incarnation=state.incarnation)
-    expected = {p.table_key: p.entry.table_version for p in pins}
+    relied_on = {p.table_key: p.entry for p in pins}
     with deferred_signals():
         for table in moved.values():
             # Whoever wrote it may not have synced it.
             sync_place(table.ref, "")
         lock.check()
         reach("repair.post_phase_b_pre_manifest_commit")
-        after = ctx.publisher.publish(state.branch, changes, expected, intent, condition, state.version).state
+        after = ctx.publisher.publish(state.branch, changes, relied_on, intent, condition, state.version).state
         reach("repair.post_manifest_commit_pre_phase_d")
         ctx.keep_house(state.branch)
     ctx.tell(state.branch, moved)

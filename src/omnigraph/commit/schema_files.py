@@ -1,24 +1,32 @@
-"""The three schema files while a schema apply goes on: staged beside the old ones, then put in their place.
+"""The three schema files, and the record of them that each schema commit has.
+
+A record is the same three files under names of its commit's own. It is there before the commit, is never rewritten, and
+goes when a later commit has set a schema. The three files are put in their place after the commit.
 
 Holds at every moment:
-  1. A staged schema is in force from the moment the manifest holds the commit that its state file names.
-  2. While it is in force, each file that is not staged any more is there under its own name: the schema can be read.
-  3. Only who holds the lock of main stages, promotes or discards.
+  1. The schema in force is that of the newest commit that set one, and can be read whatever became of the three files
+     by then: a lock may be lost asleep, so what was begun under it may land at any later time.
+  2. Nobody overwrites a file of a record, or removes one of another's, unless that record can never count again.
+  3. The three files are replaced only as they were when this commit was the newest that set a schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from omnigraph.base.errors import Conflict
 from omnigraph.base.failpoints import reach
-from omnigraph.catalog.contract import AcceptedSchema, check, read_state
+from omnigraph.catalog.contract import AcceptedSchema, check, check_recorded, hash_bytes, read_state
+from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import HeldLock
 from omnigraph.manifest import layout
-from omnigraph.storage.objects import ObjectStore, own_etag
+from omnigraph.manifest.lineage import GraphCommit
+from omnigraph.manifest.store import BranchState
+from omnigraph.storage.objects import ObjectStore, Stored, own_etag
 
 _ORDER = (layout.SCHEMA_SOURCE, layout.SCHEMA_IR, layout.SCHEMA_STATE)
+_ROUNDS_MAX = 8
 
 
 @dataclass(frozen=True)
@@ -35,85 +43,167 @@ class SchemaFiles:
 
 
 def stage_schema(objects: ObjectStore, schema: AcceptedSchema, lock: HeldLock) -> None:
-    """Write the staged files; readers do not mind them before the commit they name is published."""
+    """Write the record of a commit to come; readers do not mind it before the manifest holds that commit."""
+    assert schema.graph_commit_id is not None
     for key, data in zip(_ORDER, (schema.source_bytes, schema.ir_json, schema.state_json), strict=True):
         lock.check()
-        staged = layout.staged_schema_key(key)
-        if objects.put_if_absent(staged, data) is None and own_etag(objects, staged, data) is None:
-            raise Conflict(f"{staged} is there already", "Open the graph read-write to settle it, then retry.")
+        name = layout.schema_record_key(schema.graph_commit_id, key)
+        if objects.put_if_absent(name, data) is None and own_etag(objects, name, data) is None:
+            raise Conflict(f"{name} is there already", "Nothing was written. A commit id was used twice; retry.")
         reach("schema_apply.mid_schema_staging")
 
 
-def promote_schema(objects: ObjectStore, graph_commit_id: str, lock: HeldLock) -> None:
-    """Put the files staged for this published commit in the place of the old ones; none that is another's."""
-    if staged_commit(objects) != graph_commit_id:
-        return
-    for key in _ORDER:
-        staged = objects.get(layout.staged_schema_key(key))
-        if staged is None:
+def promote_schema(ctx: CommitContext, graph_commit_id: str, lock: HeldLock) -> None:
+    """Put the files of a published commit in their place, unless a later commit has set a schema since."""
+    for _ in range(_ROUNDS_MAX):
+        # Looked at before the manifest: what a later apply put there, it put after its own commit.
+        there = [ctx.objects.get(key) for key in _ORDER]
+        main = ctx.manifest.state(None)
+        commit = main.schema_commit
+        if commit is None or commit.graph_commit_id != graph_commit_id:
+            return
+        record = read_record(ctx.objects, commit)
+        if record is None:
+            _refuse_unless_placed(there, commit)
+        elif not _replaced(ctx.objects, there, record, lock):
             continue
-        lock.check()
-        objects.put(key, staged.data)
-        reach("schema_apply.mid_schema_renames")
-        lock.check()
-        objects.delete(layout.staged_schema_key(key))
-        reach("schema_apply.mid_schema_renames")
+        _remove_superseded(ctx.objects, main, lock)
+        return
+    raise Conflict("the schema files changed during every attempt to put them in place", "Refresh, then retry.")
 
 
-def discard_schema(objects: ObjectStore) -> None:
-    """Remove staged files, the state first: the others mean nothing without it."""
+def adopt_schema(objects: ObjectStore, schema: AcceptedSchema, lock: HeldLock) -> None:
+    """Put these files in place of three that tell nothing."""
+    _replaced(objects, [objects.get(key) for key in _ORDER], schema, lock)
+
+
+def _replaced(objects: ObjectStore, there: list[Stored | None], record: AcceptedSchema, lock: HeldLock) -> bool:
+    """Whether the three files are those of the record now; not if somebody else replaced one meanwhile."""
+    for key, old, data in zip(_ORDER, there, _contents(record), strict=True):
+        if old is None or old.data != data:
+            lock.check()
+            landed = objects.put_if_match(key, data, old.etag) if old is not None else objects.put_if_absent(key, data)
+            if landed is None and own_etag(objects, key, data) is None:
+                return False
+            reach("schema_apply.mid_schema_renames")
+    return True
+
+
+def _refuse_unless_placed(there: list[Stored | None], commit: GraphCommit) -> None:
+    """A graph that was cloned, or whose record was lost, has the three files alone."""
+    files = SchemaFiles(*(found.data if found is not None else None for found in there))
+    check_recorded(files.accepted().ir_hash, commit.schema_hashes[0], commit.graph_commit_id)
+
+
+def _remove_superseded(objects: ObjectStore, main: BranchState, lock: HeldLock) -> None:
+    for name in superseded(recorded_commits(objects), main):
+        lock.check()
+        for key in reversed(_ORDER):
+            objects.delete(layout.schema_record_key(name, key))
+            reach("schema_apply.mid_schema_renames")
+
+
+def superseded(recorded: list[str], main: BranchState) -> Iterator[str]:
+    """The records of commits after which another one has set a schema: they never count again."""
+    newest = main.schema_commit
+    return (name for name in recorded if newest and name != newest.graph_commit_id and main.holds(name))
+
+
+def discard_schema(objects: ObjectStore, graph_commit_id: str) -> None:
+    """Remove the record of a commit that was not made and never will be; the state first, for it makes it whole."""
     for key in reversed(_ORDER):
-        objects.delete(layout.staged_schema_key(key))
+        objects.delete(layout.schema_record_key(graph_commit_id, key))
         reach("recovery.mid_schema_discard")
 
 
-def has_staged(objects: ObjectStore) -> bool:
-    return any(objects.exists(layout.staged_schema_key(key)) for key in _ORDER)
+def recorded_commits(objects: ObjectStore) -> list[str]:
+    """The commits that have a record, or a part of one."""
+    names = (key.rsplit("/", 1)[1].partition(".")[0] for key in objects.list(layout.SCHEMA_DIR))
+    return list(dict.fromkeys(names))
 
 
-def staged_commit(objects: ObjectStore) -> str | None:
-    """The commit that the staged state names; None without one that can be read."""
-    found = objects.get(layout.staged_schema_key(layout.SCHEMA_STATE))
-    return _commit_named(found.data) if found is not None else None
+def needs_settling(objects: ObjectStore, main: BranchState) -> bool:
+    """Whether a record waits for its files to be put in place, or for its removal."""
+    recorded = recorded_commits(objects)
+    if not recorded:
+        return False
+    newest = main.schema_commit
+    if newest is None or recorded != [newest.graph_commit_id]:
+        return True
+    final = final_files(objects)
+    if final.state is not None and _lags(final.state, newest, main):
+        return True
+    found = {hash_bytes(data) for data in (final.source, final.ir) if data is not None}
+    strange = found.difference(newest.schema_hashes)
+    return bool(strange) and not strange.isdisjoint(_earlier_hashes(main))
 
 
-def staged_schema(objects: ObjectStore) -> AcceptedSchema | None:
-    """The schema as it is staged, all three files; None unless they are there and agree."""
-    found = [objects.get(layout.staged_schema_key(key)) for key in _ORDER]
+def staged_schema(objects: ObjectStore, graph_commit_id: str) -> AcceptedSchema | None:
+    """The schema of a record, all three files; None unless they are there and agree."""
+    names = [layout.schema_record_key(graph_commit_id, key) for key in reversed(_ORDER)]
+    found: list[bytes | None] = []
+    for name in names:
+        found.append(_data(objects, name))
+        if found[-1] is None:
+            return None
     try:
-        return SchemaFiles(*(f.data if f else None for f in found)).accepted()
+        accepted = SchemaFiles(*reversed(found)).accepted()
     except Conflict:
         return None
+    return accepted if accepted.graph_commit_id == graph_commit_id else None
 
 
-def files_with_staged(objects: ObjectStore) -> SchemaFiles:
-    """Each file by its staged name where it has one, else by its own."""
-    return SchemaFiles(*(_either(objects, key) for key in _ORDER))
+def read_record(objects: ObjectStore, commit: GraphCommit) -> AcceptedSchema | None:
+    """The record of a commit; None if there is none, or it is not what the commit says."""
+    found = staged_schema(objects, commit.graph_commit_id)
+    return found if found is not None and commit.schema_hashes[0] in (None, found.ir_hash) else None
 
 
 def final_files(objects: ObjectStore) -> SchemaFiles:
     return SchemaFiles(*(_data(objects, key) for key in _ORDER))
 
 
-def files_in_force(objects: ObjectStore, holds: Callable[[str], bool]) -> SchemaFiles:
-    """The files that count now. `holds`: whether the manifest has a commit."""
-    commit = staged_commit(objects)
-    return files_with_staged(objects) if commit is not None and holds(commit) else final_files(objects)
+def files_in_force(objects: ObjectStore, main: BranchState) -> SchemaFiles:
+    """The files that count at this state of main.
+
+    Files of an earlier commit wait for their replacement, or a writer that slept put them back. Any other file that
+    differs from the record was edited by hand, and counts: whether that changes the meaning, the contract decides.
+    """
+    commit = main.schema_commit
+    record = read_record(objects, commit) if commit is not None else None
+    final = final_files(objects)
+    if commit is None or record is None:
+        return final
+    kept = SchemaFiles(*_contents(record))
+    if final == kept or (final.state is not None and _lags(final.state, commit, main)):
+        return kept
+    earlier = _earlier_hashes(main)
+    return SchemaFiles(_or_kept(final.source, kept.source, earlier), _or_kept(final.ir, kept.ir, earlier), final.state)
 
 
-def _either(objects: ObjectStore, key: str) -> bytes | None:
-    """A staged file goes only after the same content is there under the file's own name."""
-    staged = _data(objects, layout.staged_schema_key(key))
-    return staged if staged is not None else _data(objects, key)
+def _or_kept(final: bytes | None, kept: bytes | None, earlier: set[str]) -> bytes | None:
+    return kept if final is not None and hash_bytes(final) in earlier else final
+
+
+def _earlier_hashes(main: BranchState) -> set[str]:
+    """Of every file of an earlier schema commit that is not also one of the newest."""
+    newest, *earlier = (commit.schema_hashes for commit in main.schema_commits())
+    return {told for hashes in earlier for told in hashes if told is not None}.difference(newest)
+
+
+def _lags(state: bytes, newest: GraphCommit, main: BranchState) -> bool:
+    """Whether a state file is that of an earlier schema commit; the one that `init` wrote names none."""
+    try:
+        named = read_state(state).graph_commit_id
+    except Conflict:
+        return False
+    return named != newest.graph_commit_id and (named is None or main.holds(named))
+
+
+def _contents(schema: AcceptedSchema) -> tuple[bytes, bytes, bytes]:
+    return schema.source_bytes, schema.ir_json, schema.state_json
 
 
 def _data(objects: ObjectStore, key: str) -> bytes | None:
     found = objects.get(key)
     return found.data if found is not None else None
-
-
-def _commit_named(state: bytes) -> str | None:
-    try:
-        return read_state(state).graph_commit_id
-    except Conflict:
-        return None

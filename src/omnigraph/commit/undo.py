@@ -48,8 +48,8 @@ def undo(
                 ctx.publisher.publish(sidecar.branch, Changes(pins), {}, intent, condition, state.version)
             except HeadMoved:
                 continue
-        if sidecar.carries_schema:
-            discard_schema(ctx.objects)
+        if sidecar.carries_schema and sidecar.graph_commit_id is not None:
+            discard_schema(ctx.objects, sidecar.graph_commit_id)
         ctx.objects.delete(sidecar.key)
         return None
     raise InternalError(f"the head of branch '{branch_label(sidecar.branch)}' moved during every attempt to undo")

@@ -15,11 +15,9 @@ import pyarrow as pa
 
 from omnigraph.base.errors import Conflict, ExpectedVersionMismatch, InternalError, NotFound, Reclaimed
 from omnigraph.catalog.catalog import Catalog
-from omnigraph.manifest.snapshot import Snapshot, SubTableEntry
+from omnigraph.manifest.snapshot import Entries, Snapshot, SubTableEntry
 from omnigraph.storage.places import Root
 from omnigraph.storage.tables import Table, TableRef, has_version, head_version, open_declared, open_table
-
-Entries = Mapping[str, SubTableEntry]
 
 
 @dataclass(frozen=True)

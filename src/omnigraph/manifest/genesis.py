@@ -17,8 +17,9 @@ from omnigraph.base.clock import iso_us, now_us
 from omnigraph.base.errors import BadRequest, Conflict, Unavailable
 from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
-from omnigraph.catalog.contract import AcceptedSchema
+from omnigraph.catalog.contract import AcceptedSchema, hash_bytes
 from omnigraph.manifest import layout
+from omnigraph.manifest.lineage import SCHEMA_HASH_KEY, SCHEMA_SOURCE_HASH_KEY
 from omnigraph.manifest.rows import SCHEMA, Changes, CommitIntent, Pin, Registration, Row, build_rows, to_arrow
 from omnigraph.manifest.store import ManifestStore
 from omnigraph.storage.ledger import create_now
@@ -76,9 +77,8 @@ def _build(manifest: ManifestStore, schema: AcceptedSchema, actor: str | None) -
         registrations.append(Registration(table.table_key, location))
         pins.append(Pin(table.table_key, location, None, created.version, 0))
     reach("init.tables_created")
-    intent = CommitIntent(
-        new_ulid(), new_ulid(), "init", actor, metadata={"omnigraph": {"schema_ir_hash": schema.ir_hash}}
-    )
+    ours = {SCHEMA_HASH_KEY: schema.ir_hash, SCHEMA_SOURCE_HASH_KEY: hash_bytes(schema.source_bytes)}
+    intent = CommitIntent(new_ulid(), new_ulid(), "init", actor, metadata={"omnigraph": ours})
     rows = build_rows(Changes(tuple(pins), tuple(registrations)), intent, None, now_us())
     reach("init.pre_manifest")
     return rows

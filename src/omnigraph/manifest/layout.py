@@ -11,6 +11,7 @@ SCHEMA_STATE = "__schema_state.json"
 COMMITS = "_graph_commits.lance"
 COMMIT_ACTORS = "_graph_commit_actors.lance"
 RECOVERIES = "_graph_commit_recoveries.lance"
+SCHEMA_DIR = "__schema"
 RECOVERY_DIR = "__recovery"
 LOCK_DIR = "__locks"
 FENCE_DIR = "__fences"
@@ -22,6 +23,8 @@ CLONE_CLAIM = "__clone_claim.json"
 SCHEMA_LOCK_BRANCH = "__schema_apply_lock__"
 LEGACY_RUN_PREFIX = "__run__"
 
+_RECORD_NAMES = {SCHEMA_SOURCE: "pg", SCHEMA_IR: "ir.json", SCHEMA_STATE: "state.json"}
+
 INIT_LEFTOVERS = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE, COMMITS, COMMIT_ACTORS, "nodes", "edges", LOCK_DIR)
 
 
@@ -31,9 +34,9 @@ def table_location(kind: str, name: str, incarnation: int | None = None) -> str:
     return f"{kind}s/{fnv1a64_hex(name)}{suffix}"
 
 
-def staged_schema_key(key: str) -> str:
-    """Where a schema file lies from before the commit that puts it in force until it took its place."""
-    return f"{key}.staging"
+def schema_record_key(graph_commit_id: str, key: str) -> str:
+    """Where a schema file of one commit lies, from before the commit until a later one has set a schema."""
+    return f"{SCHEMA_DIR}/{graph_commit_id}.{_RECORD_NAMES[key]}"
 
 
 def sidecar_key(operation_id: str) -> str:

@@ -13,6 +13,7 @@ from omnigraph.manifest.rows import Row, RowEffect, counts_from_json
 
 RECOVERY_KEY = "recovery"
 SCHEMA_HASH_KEY = "schema_ir_hash"
+SCHEMA_SOURCE_HASH_KEY = "schema_source_hash"
 ROLLED_BACK = "rolled_back"
 
 
@@ -44,6 +45,13 @@ class GraphCommit:
         """Whether the schema files are those of this commit; one that was rolled forward is no `schema_apply`."""
         ours = self.metadata.get("omnigraph")
         return self.kind in ("init", "schema_apply") or (isinstance(ours, dict) and SCHEMA_HASH_KEY in ours)
+
+    @property
+    def schema_hashes(self) -> tuple[str | None, str | None]:
+        """Of the compiled schema and of its source, as far as the commit tells them."""
+        ours = self.metadata.get("omnigraph")
+        told = ours if isinstance(ours, dict) else {}
+        return told.get(SCHEMA_HASH_KEY), told.get(SCHEMA_SOURCE_HASH_KEY)
 
     @property
     def order(self) -> tuple[int, int, str]:
@@ -116,6 +124,12 @@ class CommitLog:
             if row.created_at_version <= version:
                 return
             yield self._decode(row)
+
+    def naming(self, length: int, *texts: str) -> Iterator[GraphCommit]:
+        """Of the first `length` commits those with one of the texts in their row, newest first, by decoding few."""
+        for row in reversed(self._rows[:length]):
+            if any(text in row.metadata for text in texts):
+                yield self._decode(row)
 
     def _decode(self, row: Row) -> GraphCommit:
         return commit_from_row(row, self._origin)

@@ -4,19 +4,18 @@ Holds at every return:
   1. Either every table of the commit is visible, or none is.
   2. The branch head moved by exactly one commit whose parent is the head that was checked, or did not move.
   3. A second call with the same commit id finds the first one's commit and adds nothing.
+  4. A name shows one table: a pin is for the one it shows, or for one that the same commit puts in its place.
 The compare-and-swap is a strict append on the manifest's head: Lance refuses it when a commit landed in between.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from omnigraph.base.clock import now_us
 from omnigraph.base.errors import (
     Conflict,
-    ExpectedVersionMismatch,
     OmniError,
     PreconditionFailed,
     RowLevelCasContention,
@@ -24,6 +23,7 @@ from omnigraph.base.errors import (
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.migrations import migrate_internal_schema
 from omnigraph.manifest.rows import Changes, CommitIntent, Pin, Row, build_rows, to_arrow
+from omnigraph.manifest.snapshot import Entries, first_moved
 from omnigraph.manifest.store import BranchState, ManifestStore, branch_label
 from omnigraph.storage.durable import sync_whole
 from omnigraph.storage.failures import CommitLost
@@ -73,13 +73,15 @@ class ManifestBatchPublisher:
         self,
         branch: str | None,
         changes: Changes,
-        expected_table_versions: Mapping[str, int],
+        relied_on: Entries,
         intent: CommitIntent,
         precondition: Precondition | None = None,
         seen_version: int = 0,
         seen: BranchState | None = None,
     ) -> Published:
-        """`seen_version`: a manifest version older than the operation; its commit cannot lie before it.
+        """`relied_on`: tables that must still be shown as they are here; one at version 0 must not be there.
+
+        `seen_version`: a manifest version older than the operation; its commit cannot lie before it.
 
         `seen`: the branch as it was just read. If it is out of date the append is refused, and the branch read again.
         """
@@ -90,7 +92,7 @@ class ManifestBatchPublisher:
             landed = find_commit(state, intent.graph_commit_id, seen_version)
             if landed is not None:
                 return _found(landed, state)
-            check(state, expected_table_versions, intent, condition)
+            check(state, changes, relied_on, intent, condition)
             rows = self._rows(state, changes, intent)
             try:
                 table = append_if_head(state.table, to_arrow(rows), {"omnigraph.operation_id": intent.operation_id})
@@ -131,18 +133,19 @@ def find_commit(state: BranchState, graph_commit_id: str, seen_version: int = 0)
     return next((c for c in state.commits_since(seen_version) if c.graph_commit_id == graph_commit_id), None)
 
 
-def check(state: BranchState, expected: Mapping[str, int], intent: CommitIntent, condition: Precondition) -> None:
+def check(
+    state: BranchState, changes: Changes, relied_on: Entries, intent: CommitIntent, condition: Precondition
+) -> None:
     """Refuse unless the branch is as the caller expects it."""
     if condition.incarnation is not None and state.incarnation != condition.incarnation:
         raise BranchReplaced(
             f"branch '{branch_label(state.branch)}' was deleted and created again",
             "Nothing was written. Read the branch again and retry.",
         )
-    for key, version in sorted(expected.items()):
-        entry = state.entries.get(key)
-        actual = entry.table_version if entry else 0
-        if actual != version:
-            raise ExpectedVersionMismatch(table_key=key, expected=version, actual=actual)
+    moved = first_moved(state.entries, relied_on)
+    if moved is not None:
+        raise moved
+    _refuse_second_places(state.entries, changes)
     head = state.head
     if condition.if_commit is not None and state.head_id != condition.if_commit:
         raise PreconditionFailed(condition.if_commit, state.head_id or "")
@@ -151,6 +154,23 @@ def check(state: BranchState, expected: Mapping[str, int], intent: CommitIntent,
     token = intent.lock_token
     if head is not None and token is not None and head.lock_token is not None and head.lock_token > token:
         raise LeaseLost(f"branch '{branch_label(state.branch)}' was locked by a later writer")
+
+
+def _refuse_second_places(entries: Entries, changes: Changes) -> None:
+    """A name that shows two tables at once is one that nobody can read any more."""
+    registered = {(r.table_key, r.location) for r in changes.registrations}
+    hidden = {(t.table_key, t.location) for t in changes.tombstones}
+    for pin in changes.pins:
+        shown = entries.get(pin.table_key)
+        if shown is not None and shown.location == pin.location:
+            continue
+        if (pin.table_key, pin.location) not in registered or not (
+            shown is None or (pin.table_key, shown.location) in hidden
+        ):
+            raise Conflict(
+                f"{pin.table_key} does not lie at {pin.location}",
+                "Nothing was written. Read the branch again and retry.",
+            )
 
 
 def _only_new(state: BranchState, changes: Changes) -> Changes:

@@ -9,18 +9,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from omnigraph.base.errors import Conflict
+from omnigraph.base.errors import Conflict, ExpectedVersionMismatch
 from omnigraph.manifest.rows import Row
 
 
 @dataclass(frozen=True)
 class SubTableEntry:
-    """One table as a snapshot shows it."""
+    """One table as a snapshot shows it; at version 0 one that it does not show."""
 
     location: str
     table_version: int
     table_branch: str | None
     row_count: int
+
+
+Entries = Mapping[str, SubTableEntry]
+NOT_THERE = SubTableEntry("", 0, None, 0)
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,26 @@ class Snapshot:
     branch: str | None
     version: int
     graph_commit_id: str | None
-    tables: Mapping[str, SubTableEntry]
+    tables: Entries
+
+
+@dataclass(eq=False)
+class TableReplaced(ExpectedVersionMismatch):
+    """The name shows another table than the one this write was prepared on; their versions have nothing in common."""
+
+    def describe(self) -> str:
+        return f"{self.table_key} was dropped and made again, or renamed, since this write was prepared"
+
+
+def first_moved(entries: Entries, relied_on: Entries) -> ExpectedVersionMismatch | None:
+    """What to tell a writer of the first of these tables that is not shown as it was then; None if all are."""
+    for key, then in sorted(relied_on.items()):
+        now = entries.get(key, NOT_THERE)
+        if now != then and (now.table_version or then.table_version):
+            other = now.table_version and then.table_version and now.location != then.location
+            refusal = TableReplaced if other else ExpectedVersionMismatch
+            return refusal(table_key=key, expected=then.table_version, actual=now.table_version)
+    return None
 
 
 @dataclass
@@ -90,7 +113,7 @@ class TableState:
     def ever_registered(self, location: str) -> bool:
         return any(location in known for known in self.locations.values())
 
-    def resolve(self, branch: str | None) -> Mapping[str, SubTableEntry]:
+    def resolve(self, branch: str | None) -> Entries:
         """The entry of each live table on `branch`, sorted by key."""
         best: dict[str, tuple[bool, int, SubTableEntry]] = {}
         live: dict[str, set[str]] = {}
@@ -108,7 +131,7 @@ class TableState:
         return MappingProxyType({key: best[key][2] for key in sorted(best)})
 
 
-def reconstruct(rows: Iterable[Row], branch: str | None, version: int) -> Mapping[str, SubTableEntry]:
+def reconstruct(rows: Iterable[Row], branch: str | None, version: int) -> Entries:
     """The tables of `branch` at graph version `version`."""
     state = TableState()
     state.apply(r for r in rows if r.created_at_version <= version)

@@ -9,7 +9,7 @@ Holds at every return:
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -20,7 +20,7 @@ import pyarrow as pa
 from omnigraph.base.errors import BadRequest, Conflict, NotFound, OmniError
 from omnigraph.manifest import layout
 from omnigraph.manifest.legacy import legacy_commit_rows
-from omnigraph.manifest.lineage import CommitLog, GraphCommit, Origin
+from omnigraph.manifest.lineage import SCHEMA_HASH_KEY, CommitLog, GraphCommit, Origin
 from omnigraph.manifest.rows import (
     CREATED_AT_VERSION,
     GRAPH_COMMIT,
@@ -80,6 +80,20 @@ class BranchState:
 
     def snapshot(self) -> Snapshot:
         return self._snapshot
+
+    @cached_property
+    def schema_commit(self) -> GraphCommit | None:
+        """The commit that set the schema last."""
+        return next(self.schema_commits(), None)
+
+    def schema_commits(self) -> Iterator[GraphCommit]:
+        """Every commit that set a schema, newest first."""
+        named = self.log.naming(self.commit_count, SCHEMA_HASH_KEY, '"schema_apply"', '"init"')
+        return (commit for commit in named if commit.sets_schema)
+
+    def holds(self, graph_commit_id: str) -> bool:
+        named = self.log.naming(self.commit_count, graph_commit_id)
+        return any(commit.graph_commit_id == graph_commit_id for commit in named)
 
     def commits_since(self, version: int) -> list[GraphCommit]:
         return list(self.log.since(self.commit_count, version))

@@ -21,6 +21,7 @@ from lance.optimize import Compaction, CompactionTask, RewriteResult
 
 from omnigraph.base.failpoints import reach
 from omnigraph.storage.apply import set_aside, take_away
+from omnigraph.storage.columns import Columns
 from omnigraph.storage.failures import translated
 from omnigraph.storage.stage import IndexKind, IndexSpec, StagedWrite, Stamp, index_removal, stage_index
 from omnigraph.storage.tables import Table
@@ -33,12 +34,16 @@ _RESULT: Any = RewriteResult
 
 @dataclass(frozen=True)
 class FragmentFacts:
-    """One fragment: rows that are left, rows that were deleted, and how large its files are."""
+    """One fragment: rows that are left, rows that were deleted, and how large its files are.
+
+    `has_dropped`: its files hold a column that the table has no more.
+    """
 
     number: int
     rows: int
     deleted: int
     bytes: int
+    has_dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,12 +73,14 @@ class Segment:
 def fragment_facts(table: Table) -> list[FragmentFacts]:
     """What is known of each fragment, in the table's order; no file is opened."""
     with translated(f"read {table.ref.location}"):
+        columns = Columns.of(table.dataset.lance_schema).numbers
         return [
             FragmentFacts(
                 int(f.id),
                 int(f.physical_rows) - int(f.num_deletions),
                 int(f.num_deletions),
                 sum(int(file.file_size_bytes or 0) for file in f.files),
+                any(number not in columns for file in f.files for number in file.fields),
             )
             for f in table.fragments()
         ]

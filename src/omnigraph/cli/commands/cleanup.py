@@ -39,7 +39,7 @@ def _cleanup(
     confirm: ConfirmOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Remove leftovers and table versions that no kept commit needs.
+    """Remove leftovers and versions that no kept commit needs.
 
     Leftovers are what interrupted or deleted work left behind.
     A commit is kept when either limit keeps it; heads of branches and the places they start from always are.

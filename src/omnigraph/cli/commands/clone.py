@@ -39,7 +39,7 @@ def add_to(app: typer.Typer) -> None:
 def _clone(
     run: Run, source: SourceArgument, target: TargetArgument, branch: BranchesOption = None, every: AllOption = False
 ) -> None:
-    """Copy a graph to another place, with its history and its branches, while others go on writing to it.
+    """Copy a graph to another place while others write to it.
 
     Between disks and object stores, in any direction; nothing in the copy refers to the original.
     Run it again after an interruption: it goes on where it stopped.

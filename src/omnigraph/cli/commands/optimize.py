@@ -39,7 +39,7 @@ def _optimize(
     message: MessageOption = None,
     actor: ActorOption = None,
 ) -> None:
-    """Fold small fragments together and bring indexes up to date; no row changes."""
+    """Fold fragments together and bring indexes up to date."""
     take_spark_options(run, master, spark_conf)
     graph = run.write(uri)
     with job_progress(run.told.quiet) as shown:

@@ -32,7 +32,7 @@ def _upkeep(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what is due.")] = False,
     yes: YesOption = False,
 ) -> None:
-    """Run every rule that is due once, in the order of the file, and end; meant for a timer."""
+    """Run each upkeep rule that is due, once; meant for a timer."""
     from omnigraph.pipeline.rules_file import read_rules
 
     found = read_rules(rules)

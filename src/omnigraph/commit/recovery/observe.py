@@ -31,25 +31,33 @@ def settling_commit(sidecar: Sidecar, state: BranchState) -> GraphCommit | None:
 
 
 def observe(ctx: CommitContext, sidecar: Sidecar, state: BranchState | None) -> Observation:
-    recorded = sidecar.graph_commit_id is not None
     return Observation(
         writer_kind=sidecar.writer_kind,
         operation_id=sidecar.operation_id,
         branch_is_gone=state is None,
         is_settled=state is not None and settling_commit(sidecar, state) is not None,
-        head_is_parent=state is not None and (not recorded or state.head_id == sidecar.parent_commit_id),
-        has_recorded_ids=recorded,
+        head_is_parent=state is not None and _is_as_checked(sidecar, state),
+        has_recorded_ids=sidecar.graph_commit_id is not None,
         tables=() if state is None else tuple(observe_table(ctx, t, state) for t in sidecar.tables),
         schema_matches=state is not None and _schema_matches(ctx, sidecar, state),
     )
+
+
+def _is_as_checked(sidecar: Sidecar, state: BranchState) -> bool:
+    """Whether the head is the one that the write was checked against. A sidecar without ids does not say which that
+    was; of its tables, none may have been dropped since."""
+    if sidecar.graph_commit_id is not None:
+        return state.head_id == sidecar.parent_commit_id
+    created = {r.location for r in sidecar.registrations}
+    return all(t.table_path in created or shown_entry(t, state)[1] is not None for t in sidecar.tables)
 
 
 def _schema_matches(ctx: CommitContext, sidecar: Sidecar, state: BranchState) -> bool:
     """Whether the schema of a schema apply is staged as a whole and fits the tables it would leave."""
     if not sidecar.carries_schema:
         return True
-    staged = staged_schema(ctx.objects)
-    if staged is None or staged.graph_commit_id != sidecar.graph_commit_id:
+    staged = staged_schema(ctx.objects, sidecar.graph_commit_id) if sidecar.graph_commit_id is not None else None
+    if staged is None:
         return False
     ours = sidecar.metadata.get("omnigraph")
     if isinstance(ours, dict) and ours.get(SCHEMA_HASH_KEY, staged.ir_hash) != staged.ir_hash:

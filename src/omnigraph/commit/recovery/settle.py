@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from omnigraph.base.errors import Conflict, InternalError, NotFound
 from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
-from omnigraph.catalog.contract import check_tables
+from omnigraph.catalog.contract import AcceptedSchema, check_recorded, check_tables
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.heal import RECOVERY_ACTOR
 from omnigraph.commit.locks import HeldLock, LockLost
@@ -30,13 +30,14 @@ from omnigraph.commit.recovery.classify import Decision, Observation, StagedFile
 from omnigraph.commit.recovery.observe import branch_state, observe, settling_commit
 from omnigraph.commit.restores import restore_moved
 from omnigraph.commit.schema_files import (
-    SchemaFiles,
+    adopt_schema,
     discard_schema,
-    files_with_staged,
-    final_files,
-    has_staged,
+    files_in_force,
+    needs_settling,
     promote_schema,
-    staged_commit,
+    recorded_commits,
+    staged_schema,
+    superseded,
 )
 from omnigraph.commit.sidecar import Sidecar, pending_sidecars
 from omnigraph.manifest.lineage import RECOVERY_KEY, ROLLED_BACK, GraphCommit
@@ -79,7 +80,8 @@ def settle_pending(ctx: CommitContext, branch: str | None, lock: HeldLock) -> No
 def sweep(ctx: CommitContext) -> None:
     """Settle what can be settled now: fully where the branch lock is free, else by roll-forward only."""
     waiting = [s.branch for s in pending_sidecars(ctx.objects)]
-    unsettled = [None] if ctx.manifest.state().table.below_torn or has_staged(ctx.objects) else []
+    main = ctx.manifest.state()
+    unsettled = [None] if main.table.below_torn or needs_settling(ctx.objects, main) else []
     for branch in dict.fromkeys([*waiting, *unsettled]):
         with ctx.locks.try_hold(branch) as lock:
             if lock is None:
@@ -181,35 +183,61 @@ def _act(
 
 
 def _settle_schema(ctx: CommitContext, sidecar: Sidecar, commit: GraphCommit | None, lock: HeldLock) -> None:
-    """The commit that settled the operation is published: its schema files follow it."""
+    """The commit that settled the operation is published: its schema files follow it, or the sidecar stays."""
     if not sidecar.carries_schema or commit is None:
         return
-    if commit.is_roll_back:
-        discard_schema(ctx.objects)
-    else:
-        promote_schema(ctx.objects, commit.graph_commit_id, lock)
+    if not commit.is_roll_back:
+        promote_schema(ctx, commit.graph_commit_id, lock)
+    elif sidecar.graph_commit_id is not None:
+        discard_schema(ctx.objects, sidecar.graph_commit_id)
 
 
 def settle_staged_schema(ctx: CommitContext, lock: HeldLock) -> None:
-    """Judge staged schema files that no sidecar speaks of. The caller holds the lock of main and has settled it."""
+    """Judge records of schemas that no sidecar speaks of. The caller holds the lock of main and has settled it."""
     objects = ctx.objects
-    if not has_staged(objects) or any(s.carries_schema for s in pending_sidecars(objects)):
+    # In this order: an apply writes its sidecar before its record, and its commit is there before the sidecar goes.
+    recorded = recorded_commits(objects)
+    pending = {s.graph_commit_id for s in pending_sidecars(objects)}
+    if not recorded or not pending.isdisjoint(recorded):
         return
-    state = migrate_internal_schema(ctx.manifest, None)
-    named = staged_commit(objects)
-    published = named is not None and any(c.graph_commit_id == named for c in state.commits())
-    staged = files_with_staged(objects) if named is not None else None
-    outcome = judge_staged(_fits(final_files(objects), state), staged is not None and _fits(staged, state), published)
-    _log.warning("schema files were left staged: %s", outcome.value)
-    if outcome is StagedFiles.FINISH and named is not None:
-        promote_schema(objects, named, lock)
-    if outcome is StagedFiles.DELETE:
-        discard_schema(objects)
+    main = migrate_internal_schema(ctx.manifest, None)
+    if not needs_settling(objects, main):
+        return
+    gone = set(superseded(recorded, main))
+    for name in recorded:
+        if name not in gone:
+            _settle_record(ctx, name, main, lock)
+    if gone and main.schema_commit is not None:
+        promote_schema(ctx, main.schema_commit.graph_commit_id, lock)
 
 
-def _fits(files: SchemaFiles, state: BranchState) -> bool:
+def _settle_record(ctx: CommitContext, name: str, main: BranchState, lock: HeldLock) -> None:
+    """The record of the newest schema commit, or of one that the manifest does not hold: it can come no more."""
     try:
-        check_tables(files.accepted().catalog, state.entries)
+        live = files_in_force(ctx.objects, main).accepted()
+    except Conflict:
+        live = None
+    staged, published = staged_schema(ctx.objects, name), main.holds(name)
+    outcome = judge_staged(_fits(live, main), _fits(staged, main), published)
+    what = "are not in place" if published else "were left, though it was not made"
+    _log.warning("the schema files of commit %s %s: %s", name, what, outcome.value)
+    if outcome is StagedFiles.FINISH and published:
+        promote_schema(ctx, name, lock)
+    elif outcome is StagedFiles.FINISH and staged is not None:
+        adopt_schema(ctx.objects, staged, lock)
+    elif outcome is StagedFiles.DELETE:
+        discard_schema(ctx.objects, name)
+
+
+def _fits(schema: AcceptedSchema | None, main: BranchState) -> bool:
+    """Whether a schema is the one that main's newest schema commit tells of, and fits main's tables."""
+    if schema is None:
+        return False
+    newest = main.schema_commit
+    try:
+        check_tables(schema.catalog, main.entries)
+        if newest is not None:
+            check_recorded(schema.ir_hash, newest.schema_hashes[0], newest.graph_commit_id)
     except Conflict:
         return False
     return True

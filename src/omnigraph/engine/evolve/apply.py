@@ -17,7 +17,7 @@ import orjson
 from omnigraph.base.errors import Conflict
 from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
-from omnigraph.catalog.contract import AcceptedSchema
+from omnigraph.catalog.contract import AcceptedSchema, hash_bytes
 from omnigraph.catalog.evolution.plan import SchemaPlan
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.heal import heal_tables
@@ -25,14 +25,14 @@ from omnigraph.commit.locks import HeldLock
 from omnigraph.commit.plan import SCHEMA_APPLY, Receipt, WritePlan, check_annotations
 from omnigraph.commit.protocol import commit_plan
 from omnigraph.commit.recovery.settle import settle_branch, settle_staged_schema
-from omnigraph.commit.schema_lock import applying
+from omnigraph.commit.schema_lock import Turn, applying
 from omnigraph.engine.evolve.reclaim import Lost, reclaim, refuse_tagged
 from omnigraph.engine.evolve.tables import TableShift, accept_next, shifts, stage_tables
 from omnigraph.engine.schema_plan import SchemaApplyResult, checked_plan
 from omnigraph.engine.upkeep.seen import refuse_pending
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.manifest.branches import visible_branches
-from omnigraph.manifest.lineage import SCHEMA_HASH_KEY
+from omnigraph.manifest.lineage import SCHEMA_HASH_KEY, SCHEMA_SOURCE_HASH_KEY
 from omnigraph.manifest.store import BranchState
 
 AcceptedOf = Callable[[BranchState], AcceptedSchema]
@@ -62,8 +62,8 @@ def schema_apply(
         return SchemaApplyResult(plan, False, state.version)
     refuse_pending(ctx)
     reach("schema_apply.planned")
-    with applying(ctx), ctx.locks.hold(None) as lock:
-        applied = _Apply(ctx, accepted_of, call, notes, lock, told or _nobody)
+    with applying(ctx) as turn, ctx.locks.hold(None) as lock:
+        applied = _Apply(ctx, accepted_of, call, notes, lock, turn, told or _nobody)
         result = applied.run(plan)
     if applied.lost and result.applied:
         reach("schema_apply.pre_reclaim")
@@ -95,8 +95,10 @@ class _Apply:
     call: ApplyCall
     notes: Annotations
     lock: HeldLock
+    turn: Turn
     told: Progress
     lost: tuple[Lost, ...] = ()
+    is_additive: bool = False
 
     def run(self, wanted: SchemaPlan) -> SchemaApplyResult:
         """`wanted`: the plan before the lock was held. Another one could drop what somebody else has just added."""
@@ -106,8 +108,8 @@ class _Apply:
             return SchemaApplyResult(plan, False, state.version)
         if _told(plan) != _told(wanted):
             raise Conflict("the schema changed meanwhile", "Nothing was written. Plan again, then apply.")
-        if not plan.additive:
-            _refuse_branches(self.ctx)
+        self.is_additive = plan.additive
+        self._refuse_branches()
         before = self.accepted_of(state)
         commit_id = new_ulid()
         after = accept_next(self.ctx, state, before.ir, self.call.source, commit_id)
@@ -128,7 +130,8 @@ class _Apply:
     ) -> Receipt:
         operation = new_ulid()
         staged = stage_tables(self.ctx, state, changed, operation, self.told)
-        metadata: dict[str, Any] = {**(self.notes.metadata or {}), "omnigraph": {SCHEMA_HASH_KEY: after.ir_hash}}
+        ours = {SCHEMA_HASH_KEY: after.ir_hash, SCHEMA_SOURCE_HASH_KEY: hash_bytes(after.source_bytes)}
+        metadata: dict[str, Any] = {**(self.notes.metadata or {}), "omnigraph": ours}
         plan = WritePlan(
             operation_id=operation,
             graph_commit_id=commit_id,
@@ -145,21 +148,24 @@ class _Apply:
             if_commit=self.notes.if_commit,
             schema=after,
         )
+        # Whoever slept while staging may have lost his turn, and branches may have been made since.
+        self.turn.check()
+        self._refuse_branches()
         return commit_plan(self.ctx, plan, self.lock)
+
+    def _refuse_branches(self) -> None:
+        others = visible_branches(self.ctx.manifest)[1:]
+        if others and not self.is_additive:
+            raise Conflict(
+                f"schema apply requires a graph with only main; found non-main branches: {', '.join(others)}",
+                "Nothing was written. Merge or delete them first; "
+                "additions alone can be applied while there are branches.",
+            )
 
 
 def _told(plan: SchemaPlan) -> list[dict[str, Any]]:
     """The steps; whether a drop loses rows may change from one write to the next, and is none of them."""
     return [{k: v for k, v in step.to_json().items() if k not in ("code", "tier")} for step in plan.steps]
-
-
-def _refuse_branches(ctx: CommitContext) -> None:
-    others = visible_branches(ctx.manifest)[1:]
-    if others:
-        raise Conflict(
-            f"schema apply requires a graph with only main; found non-main branches: {', '.join(others)}",
-            "Nothing was written. Merge or delete them first; additions alone can be applied while there are branches.",
-        )
 
 
 def _lost(state: BranchState, changed: tuple[TableShift, ...]) -> tuple[Lost, ...]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from omnigraph.base.errors import ExpectedVersionMismatch, InternalError
+from omnigraph.base.errors import InternalError
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.forks import fork_anew
@@ -27,6 +27,7 @@ from omnigraph.commit.recovery.settle import settle_branch
 from omnigraph.engine.view import View
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.manifest.rows import Registration
+from omnigraph.manifest.snapshot import first_moved
 from omnigraph.manifest.store import BranchState
 from omnigraph.storage.evolve import stage_columns
 from omnigraph.storage.shapes import shape_of
@@ -63,7 +64,10 @@ def catch_up(
         raise InternalError("main has the tables of its schema")
     with ctx.locks.hold(branch) if held is None else nullcontext(held) as lock:
         state = settle_branch(ctx, branch, lock)
-        _refuse_moved_on(state, view, tables)
+        relied_on = {key: view.entry(key) for key in tables}
+        moved = first_moved(state.entries, relied_on)
+        if moved is not None:
+            raise moved
         operation = new_ulid()
         effects = [_effect(ctx, view, key, table, operation) for key, table in sorted(tables.items())]
         plan = WritePlan(
@@ -73,7 +77,7 @@ def catch_up(
             branch=branch,
             branch_incarnation=view.incarnation,
             effects=tuple(effects),
-            relied_on={key: view.entry(key).table_version for key in tables},
+            relied_on=relied_on,
             registrations=tuple(
                 Registration(key, view.entry(key).location) for key, table in sorted(tables.items()) if table is None
             ),
@@ -84,14 +88,6 @@ def catch_up(
         receipt = commit_plan(ctx, plan, lock)
         after = ctx.manifest.state(branch)
     return _following(view, state, after, effects, receipt.commit)
-
-
-def _refuse_moved_on(state: BranchState, view: View, table_keys: Mapping[str, Table | None]) -> None:
-    for key in sorted(table_keys):
-        entry, found = view.entry(key), state.entries.get(key)
-        actual = found.table_version if found is not None else 0
-        if actual != entry.table_version or (found is not None and found.table_branch != entry.table_branch):
-            raise ExpectedVersionMismatch(table_key=key, expected=entry.table_version, actual=actual)
 
 
 def _effect(ctx: CommitContext, view: View, table_key: str, table: Table | None, operation: str) -> Effect:

@@ -22,7 +22,7 @@ from omnigraph.commit.context import CommitContext
 from omnigraph.commit.plan import Effect
 from omnigraph.manifest import layout
 from omnigraph.manifest.rows import Registration, Tombstone
-from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.manifest.snapshot import NOT_THERE, Entries, SubTableEntry
 from omnigraph.manifest.store import BranchState
 from omnigraph.records.convert import convert
 from omnigraph.storage.evolve import stage_columns, stage_note
@@ -110,7 +110,7 @@ class Staged:
     effects: tuple[Effect, ...]
     registrations: tuple[Registration, ...]
     tombstones: tuple[Tombstone, ...]
-    relied_on: Mapping[str, int]
+    relied_on: Entries
 
 
 def stage_tables(
@@ -139,13 +139,12 @@ def stage_tables(
     return Staged(tuple(effects), tuple(registrations), tuple(tombstones), dict(_relied(state, changed)))
 
 
-def _relied(state: BranchState, changed: tuple[TableShift, ...]) -> Iterator[tuple[str, int]]:
-    """Every name of either schema as readers see it now; 0 for one that is not there."""
+def _relied(state: BranchState, changed: tuple[TableShift, ...]) -> Iterator[tuple[str, SubTableEntry]]:
+    """Every name of either schema as readers see it now."""
     for shift in changed:
         for table in (shift.before, shift.after):
             if table is not None:
-                entry = state.entries.get(table.table_key)
-                yield table.table_key, entry.table_version if entry is not None else 0
+                yield table.table_key, state.entries.get(table.table_key, NOT_THERE)
 
 
 def _effect(

@@ -25,7 +25,7 @@ from omnigraph.commit.repairs import (
     take_back,
 )
 from omnigraph.engine.repair.decide import DRIFTS, INDEXES, Action, Decision, decide
-from omnigraph.engine.repair.forced import judge
+from omnigraph.engine.repair.forced import Judgement, judge
 from omnigraph.engine.repair.result import RepairedTable, RepairResult
 from omnigraph.engine.schema import SchemaKeeper
 from omnigraph.engine.verify.findings import Damage, Finding, VerifyResult
@@ -129,7 +129,7 @@ class Mending:
                     self._remove(state, found, lock)
             acted = [f for f in (*findings, *self.later) if f.branch == branch_label(branch)]
             for found in acted:
-                if found.finding is Damage.LATE and found.table_key is not None:
+                if found.finding is Damage.LATE and found.table_key is not None and self._is_still(state, found):
                     state = take_back(self.ctx, state, found.table_key, lock)
                     self.done[found] = Decision(Action.RESTORED)
             healed = [f for f in acted if f.finding is Damage.DRIFT_MAINTENANCE]
@@ -145,8 +145,11 @@ class Mending:
         self.done[found] = Decision(Action.REMOVED)
         if found.table_key == MANIFEST_KEY or found.table_key is None:
             return  # it went when the branch was read under its lock
-        entry = state.entries[found.table_key]
-        remove_unreadable(self.ctx, found.table_key, entry, lock)
+        entry = state.entries.get(found.table_key)
+        if entry is None or not remove_unreadable(self.ctx, found.table_key, entry, lock):
+            self.done[found] = Decision(Action.NO_OP)
+        if entry is None:
+            return
         drift = drift_of(self.ctx, entry)
         damage = damage_of(drift)
         if damage is not None:
@@ -155,14 +158,24 @@ class Mending:
                 Finding(damage, found.branch, found.table_key, told, drift.pin, drift.head, operations=drift.operations)
             )
 
+    def _is_still(self, state: BranchState, found: Finding) -> bool:
+        """Whether the table still is as it was found; if not, what became of the finding is noted."""
+        entry = state.entries.get(found.table_key or "")
+        drift = drift_of(self.ctx, entry) if entry is not None else None
+        damage = damage_of(drift) if drift is not None else None
+        if drift is None or damage is None:
+            # A writer healed it, or the type was dropped, before we had the lock.
+            self.done[found] = Decision(Action.NO_OP)
+        elif damage is not found.finding:
+            self.done[found] = Decision(Action.REFUSED, f"it changed meanwhile: {told_of(drift)}; run repair again")
+        return damage is found.finding
+
     def _maintained(self, state: BranchState, found: Finding) -> NewPin | None:
         """The head that a compaction or an index build made, if it still is one and lost no row."""
-        assert found.table_key is not None
+        if found.table_key is None or not self._is_still(state, found):
+            return None
         entry = state.entries[found.table_key]
         drift = drift_of(self.ctx, entry)
-        if damage_of(drift) is not Damage.DRIFT_MAINTENANCE:
-            self.done[found] = Decision(Action.REFUSED, f"it changed meanwhile: {told_of(drift)}; run repair again")
-            return None
         rows = open_table(self.ctx.ref(entry.location, entry.table_branch), drift.head, found.table_key).count_rows()
         if rows != entry.row_count:
             told = f"v{drift.head} has {rows} rows, the pin v{drift.pin} has {entry.row_count}"
@@ -172,21 +185,28 @@ class Mending:
 
     def _force(self, branch: str | None, findings: Sequence[Finding]) -> None:
         """Judge without the lock, for that may take long; look under the lock whether it still holds."""
-        keys = [f.table_key for f in findings if f.table_key is not None]
         self.ctx.manifest.forget(branch)
-        judged = judge(self.ctx, self.ctx.manifest.state(branch), keys, self._current(), self.progress)
-        if not judged.refusals:
+        judged = self._judged(self.ctx.manifest.state(branch), findings)
+        if judged.pins:
             with self.ctx.locks.hold(branch) as lock:
                 refuse_pending(self.ctx, branch)
                 state = settled_state(self.ctx, branch, lock)
                 if not judged.still_holds(self.ctx, state):
-                    judged = judge(self.ctx, state, keys, self._current(), self.progress)
-                if not judged.refusals:
+                    judged = self._judged(state, findings)
+                if judged.pins:
                     publish_heads(self.ctx, state, judged.pins, lock, forced=True)
                     self._note_dropped(branch, judged.pins)
+        forced = {pin.table_key for pin in judged.pins}
         for found in findings:
             why = judged.refusals.get(found.table_key or "")
-            self.done[found] = Decision(Action.FORCED) if why is None else Decision(Action.REFUSED, why)
+            done = Decision(Action.FORCED if found.table_key in forced else Action.NO_OP)
+            self.done[found] = done if why is None else Decision(Action.REFUSED, why)
+
+    def _judged(self, state: BranchState, findings: Sequence[Finding]) -> Judgement:
+        """Of the tables that still are ahead of their pins; whoever healed the others was first."""
+        entries = {f.table_key: e for f in findings if f.table_key and (e := state.entries.get(f.table_key))}
+        keys = [key for key, entry in entries.items() if damage_of(drift_of(self.ctx, entry)) is not None]
+        return judge(self.ctx, state, keys, self._current(), self.progress)
 
     def _note_dropped(self, branch: str | None, pins: Sequence[NewPin]) -> None:
         """Indexes that went with what was adopted are missing from now on."""
@@ -206,17 +226,22 @@ class Mending:
     def _index(self, branch: str | None, findings: Sequence[Finding]) -> None:
         broken: dict[str, set[str]] = {}
         entries, current = self.ctx.manifest.state(branch).entries, self._current()
-        for found in findings:
-            if found.table_key is not None:
-                key = current.key_at(entries[found.table_key].location) or found.table_key
-                broken.setdefault(key, set()).update(self._names(entries[found.table_key], found))
+        there = [f for f in findings if f.table_key in entries]
+        for found in there:
+            assert found.table_key is not None
+            key = current.key_at(entries[found.table_key].location) or found.table_key
+            broken.setdefault(key, set()).update(self._names(entries[found.table_key], found))
+        # The types of the others were dropped meanwhile.
+        self.done |= {found: Decision(Action.NO_OP) for found in findings}
+        if not there:
+            return
 
         def view() -> View:
             state = self.ctx.manifest.state(branch)
             return self._current().view(state.snapshot(), state.incarnation)
 
         ensure_indices(self.ctx, view, Annotations(message=_MESSAGE), broken)
-        self.done |= {found: Decision(Action.REBUILT) for found in findings}
+        self.done |= {found: Decision(Action.REBUILT) for found in there}
 
     def _names(self, entry: SubTableEntry, found: Finding) -> set[str]:
         """The index whose files lie where the finding says; one without a place is not there at all."""

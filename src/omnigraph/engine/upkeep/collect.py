@@ -5,6 +5,8 @@ Holds:
      like a staged file and goes with age.
   2. Branches are looked at again, and none can be made, when versions go.
   3. Versions of `__manifest` are never touched.
+  4. A table that no live branch shows any more loses its last version too, once nothing needs it, and then all its
+     files. The manifest still knows its place, so no other table is ever made there.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from omnigraph.manifest.store import BranchState, branch_label, branch_name
 from omnigraph.manifest.tags import list_tags
 from omnigraph.storage.files import Units, owner_of, remove_versions, unit_of, units_without, versions_of
 from omnigraph.storage.objects import FoundFile
-from omnigraph.storage.refs import is_still, list_branches, read_branch
+from omnigraph.storage.refs import branch_files, is_still, list_branches, read_branch
 from omnigraph.storage.tables import newest_number, table_exists
 
 _CHUNK = 1_000
@@ -58,7 +60,9 @@ class Collect:
 
     def _told(self, location: str, label: str) -> TableCleanup:
         try:
-            return self._table(location, label) if table_exists(self.ctx.ref(location, None)) else TableCleanup(label)
+            if table_exists(self.ctx.ref(location, None)):
+                return self._table(location, label)
+            return TableCleanup(label, self._emptied(location))
         except OmniError as error:
             return TableCleanup(label, error=str(error))
 
@@ -66,13 +70,18 @@ class Collect:
         doomed = self._doomed(location, self.seen.states, self.seen.heartbeats)
         if not any(doomed.values()):
             return TableCleanup(label)
+        if not self.confirm and {None: sorted(versions_of(self.ctx.ref(location, None)))} == doomed:
+            total = sum(file.size for file in self.ctx.objects.walk(location))
+            return TableCleanup(label, total, len(doomed[None]))
         freed = self._freed(location, doomed)
-        total = 0
         if self.confirm:
             doomed, total = self._remove(location, doomed)
             reach("cleanup.versions_removed")
             # Looked at again: what was written since, and what stays after all, keeps its files.
-            freed -= self._needed(location, doomed)
+            left = [b for b in doomed if b is not None or table_exists(self.ctx.ref(location, None))]
+            if not left:
+                return TableCleanup(label, total + self._emptied(location), len(doomed[None]))
+            freed -= self._needed(location, left)
         else:
             total = sum(self._sizes(location, doomed))
         total += sum(self._sweep(location, freed, [b for b in doomed if b is not None]))
@@ -90,10 +99,11 @@ class Collect:
             points = {r.parent_version for r in refs.values() if r.parent_branch == branch}
             if location in _DERIVED:
                 # Nobody pins these; an old handle must still find what it was read at.
-                recorded = newest_number(ref)
+                recorded: int | None = newest_number(ref)
                 mine = {v for v, file in versions_of(ref).items() if file.modified_us >= self.seen.limit_us}
             else:
-                recorded = _recorded(states.get(branch), location, branch)
+                is_dropped = branch is None and not _is_shown(states, location)
+                recorded = None if is_dropped else _recorded(states.get(branch), location, branch)
                 mine = {version for place, fork, version in pins if (place, fork) == (location, branch)}
             doomed[branch] = doomed_versions(versions_of(ref), mine, points, recorded, branch is not None)
         return doomed
@@ -164,6 +174,24 @@ class Collect:
                 remove_versions(self.ctx.ref(location, branch), versions)
         return agreed, total
 
+    def _emptied(self, location: str) -> int:
+        """The bytes of what is left of a dropped table that has no version any more; all of it goes."""
+        files = [] if location in _DERIVED or _is_shown(self.seen.states, location) else self._files(location)
+        if files and self.confirm:
+            with self.ctx.locks.hold(layout.BRANCH_CONTROL_LOCK) as control, self.ctx.locks.hold(None):
+                if _is_shown(live_states(self.ctx), location):
+                    return 0
+                files = self._files(location)
+                control.check()
+                if files:
+                    self.ctx.objects.remove_tree(location)
+        return sum(file.size for file in files)
+
+    def _files(self, location: str) -> list[FoundFile]:
+        """Every file of a table; none while it has a version or a fork."""
+        main = self.ctx.ref(location, None)
+        return [] if table_exists(main) or branch_files(main) else list(self.ctx.objects.walk(location))
+
     def _sizes(self, location: str, doomed: Doomed) -> Iterator[int]:
         for branch, versions in doomed.items():
             files = versions_of(self.ctx.ref(location, branch)) if versions else {}
@@ -184,6 +212,11 @@ class Collect:
         if self.confirm:
             self.ctx.objects.delete_files([file.key for file in files])
         return sum(file.size for file in files)
+
+
+def _is_shown(states: Mapping[str | None, BranchState], location: str) -> bool:
+    """Whether a live branch has the table, under whatever name."""
+    return any(entry.location == location for state in states.values() for entry in state.entries.values())
 
 
 def _recorded(state: BranchState | None, location: str, branch: str | None) -> int:

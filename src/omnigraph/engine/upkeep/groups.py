@@ -6,6 +6,7 @@ Holds:
   3. Every index part covers a group as a whole or not at all, or its index is among `dropped`.
   4. A text or vector index that stays covers no deleted row of a group: once such a row is in no fragment any more, a
      search for the nearest would still count it.
+  5. Every fragment that holds a dropped column is in a group.
 """
 
 from __future__ import annotations
@@ -50,9 +51,11 @@ def grouped(
 
 
 def _is_worn(fragments: Iterable[FragmentFacts], segments: Iterable[Segment], index: str) -> bool:
-    """Whether so much of what an index covers was deleted that it is better built again."""
+    """Whether so much of what an index covers was deleted, or must be rewritten, that it is better built again."""
     covered = frozenset().union(*(s.fragment_ids for s in segments if s.index == index))
     inside = [f for f in fragments if f.number in covered]
+    if any(f.deleted and f.has_dropped for f in inside):
+        return True
     rows, deleted = sum(f.rows for f in inside), sum(f.deleted for f in inside)
     return deleted > DELETED_SHARE_MAX * (rows + deleted) or sum(1 for f in inside if f.deleted) > THINNED_MAX
 
@@ -90,7 +93,7 @@ def _is_worth_it(group: tuple[FragmentFacts, ...]) -> bool:
     if len(group) > 1:
         return True
     only = group[0]
-    return only.deleted > DELETED_SHARE_MAX * (only.rows + only.deleted)
+    return only.has_dropped or only.deleted > DELETED_SHARE_MAX * (only.rows + only.deleted)
 
 
 def _split(groups: Sequence[tuple[FragmentFacts, ...]], segments: Sequence[Segment]) -> set[str]:

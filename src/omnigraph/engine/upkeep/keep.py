@@ -79,13 +79,20 @@ def pinned_by(rows: Iterable[Row], commits: Iterable[GraphCommit]) -> set[Pinned
 
 
 def doomed_versions(
-    existing: Collection[int], pinned: Collection[int], fork_points: Collection[int], recorded: int, is_fork: bool
+    existing: Collection[int],
+    pinned: Collection[int],
+    fork_points: Collection[int],
+    recorded: int | None,
+    is_fork: bool,
 ) -> list[int]:
     """The versions of a table, or of a fork of it, that go.
 
     `recorded`: the newest version its branch records. What lies above may be the late effect of a sleeping writer,
-    which is healed by looking at every one of those versions. The first version of a fork says what it came from.
+    which is healed by looking at every one of those versions. None: the table was dropped everywhere, nobody heals or
+    writes it any more, and only what is pinned stays. The first version of a fork says what it came from.
     """
+    if recorded is None:
+        return sorted({*existing} - {*pinned} - {*fork_points})
     stay = {*pinned, *fork_points, recorded}
     if is_fork and existing:
         stay.add(min(existing))

@@ -115,7 +115,7 @@ class _Optimize:
             branch=view.branch,
             branch_incarnation=view.incarnation,
             effects=tuple(effects),
-            relied_on={e.table_key: view.entry(e.table_key).table_version for e in effects},
+            relied_on={e.table_key: view.entry(e.table_key) for e in effects},
             actor_id=self.notes.actor,
             message=self.notes.message,
             metadata=self.metadata,

@@ -105,11 +105,13 @@ def check_drift(look: Inspection, state: BranchState) -> None:
         return {found for found in heads if found[1] != found[2]}
 
     for key, pin, head in sorted(outlasting(look.ctx, troubles, lambda: is_held(look.ctx, branch))):
-        entry = look.manifest.state(branch).entries[key]
+        entry = _entry(look, branch, key)
+        if entry is None or entry.table_version != pin:
+            continue  # a writer came and settled it
         drift = drift_of(look.ctx, entry)
         damage = damage_of(drift)
-        if damage is None or entry.table_version != pin:
-            continue  # a writer came and settled it
+        if damage is None:
+            continue
         if place_of(entry) in look.broken or (branch, key) in look.explained:
             continue
         look.add(
@@ -122,3 +124,11 @@ def check_drift(look: Inspection, state: BranchState) -> None:
             path=look.ref(place_of(entry)).version_file(head),
             operations=drift.operations,
         )
+
+
+def _entry(look: Inspection, branch: str | None, key: str) -> SubTableEntry | None:
+    """The table as the branch has it now; None when it was dropped or the branch deleted."""
+    try:
+        return look.manifest.state(branch).entries.get(key)
+    except NotFound:
+        return None

@@ -118,7 +118,7 @@ def plan_changes(
         branch=view.branch,
         branch_incarnation=view.incarnation,
         effects=tuple(effects),
-        relied_on={key: view.entry(key).table_version for key in changes},
+        relied_on={key: view.entry(key) for key in changes},
         actor_id=notes.actor,
         message=notes.message,
         metadata=metadata,

@@ -55,7 +55,7 @@ def plan_changeset(
         branch=view.branch,
         branch_incarnation=view.incarnation,
         effects=tuple(effects),
-        relied_on={key: view.entry(key).table_version for key in sorted(keys)},
+        relied_on={key: view.entry(key) for key in sorted(keys)},
         actor_id=notes.actor,
         message=notes.message,
         metadata=metadata,
