@@ -52,7 +52,8 @@ def _values(table: Table, column: str, values: list[Any]) -> list[str]:
         )
         if by_index != by_scan:
             found.append(f"{where}: {by_index} by index, {by_scan} by scan")
-    missing = f"{column} = 'no such'" if chosen and isinstance(chosen[0], str) else f"{column} = -77"
+    is_text = str(table.schema.field(column).type) == "string"
+    missing = f"{column} = 'no such'" if is_text else f"{column} = -77"
     if table.dataset.to_table(columns=["id"], filter=missing).num_rows:
         found.append(f"{missing}: found")
     return found
