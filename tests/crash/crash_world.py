@@ -19,6 +19,7 @@ from omnigraph.commit.plan import (
     RESET,
     REVERT,
     SCHEMA_APPLY,
+    SCHEMA_CATCH_UP,
     DeferredIndex,
     WritePlan,
     Writer,
@@ -118,6 +119,7 @@ EFFECTS = {
         Effect("compaction_then_index", OPTIMIZE, lambda _v, _t: Compact(), NAME_INDEX),
         Effect("revert", REVERT, lambda _, t: Upsert(rows_of(t, ["p0"], "reverted"), ("q2",))),
         Effect("reset", RESET, lambda _, t: Overwrite(rows_of(t, ["p0", "q1"], "reset"))),
+        Effect("schema_catch_up", SCHEMA_CATCH_UP, lambda _, t: Upsert(rows_of(t, ["p0"], "caught up"))),
         Effect("schema_apply", SCHEMA_APPLY, lambda _, t: Overwrite(rows_of(t, ["p0"], "applied")), NAME_INDEX),
     )
 }

@@ -63,6 +63,7 @@ _ON_ONE = (
     "text_index",
     "vector_index",
     "revert",
+    "schema_catch_up",
     "schema_apply",
 )
 _MORE = COLUMNS.replace("{ ", "{ joined: Date?  rank: I64 @default(7)  ", 1)

@@ -27,6 +27,7 @@ WINDOW_SCENES = (
     "compaction_2t",
     "revert_1t",
     "reset_2t",
+    "schema_catch_up_1t",
     "schema_apply_1t",
     "apply",
     "optimize",
