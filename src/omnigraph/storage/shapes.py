@@ -151,7 +151,8 @@ class ShapedDataset:
 
     def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **more: Any) -> ShapedScan:
         if filter is not None and not isinstance(filter, str):
-            raise NotImplementedError("a shaped table is filtered by text")
+            # As Lance says of a condition it cannot take; the asker then filters what it reads.
+            raise ValueError("a shaped table is filtered by text")
         wanted = self.shape.schema.names if columns is None else list(columns)
         read = list(dict.fromkeys(self.shape.to_read(wanted)))
         if more.get("nearest") is not None:

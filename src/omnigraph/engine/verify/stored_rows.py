@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.base.errors import InternalError
-from omnigraph.engine.write.spool import Numbers, Rows, RowSpool, contains
+from omnigraph.engine.write.spool import Numbers, Rows, RowSpool, rows_at, rows_meeting
 from omnigraph.records.decode import POSITION
-from omnigraph.records.meeting import meets
 from omnigraph.sets.scratch import Relation
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX
 from omnigraph.storage.search import rows_of_fragments
@@ -52,16 +51,10 @@ class StoredRows:
         return pa.Table.from_batches(self._as(schema), schema=schema)
 
     def at(self, positions: Numbers) -> Iterator[pa.RecordBatch]:
-        for batch in self.batches():
-            hit = contains(positions, batch.column(POSITION).to_numpy())
-            if hit.any():
-                yield batch.filter(pa.array(hit))
+        return rows_at(self.batches(), positions, POSITION)
 
     def meeting(self, wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
-        for batch in self.batches():
-            met = meets(batch, wanted)
-            if met.num_rows:
-                yield met
+        return rows_meeting(self.batches(), wanted)
 
     def without(self, positions: Numbers, dropped: RowSpool | None = None) -> Rows:
         raise InternalError("rows that are stored stay")

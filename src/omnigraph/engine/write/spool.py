@@ -30,6 +30,21 @@ def contains(ordered: Numbers, values: Numbers) -> Numbers:
     return found
 
 
+def rows_at(batches: Iterable[pa.RecordBatch], positions: Numbers, column: str) -> Iterator[pa.RecordBatch]:
+    """The rows whose position is one of these, which are ascending."""
+    for batch in batches:
+        hit = contains(positions, batch.column(column).to_numpy())
+        if hit.any():
+            yield batch.filter(pa.array(hit))
+
+
+def rows_meeting(batches: Iterable[pa.RecordBatch], wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        met = meets(batch, wanted)
+        if met.num_rows:
+            yield met
+
+
 class Rows(Protocol):
     """Rows of one table that were read and converted, wherever they lie."""
 
@@ -145,18 +160,11 @@ class RowSpool:
 
     def at(self, positions: Numbers) -> Iterator[pa.RecordBatch]:
         """The rows at these positions, which are ascending."""
-        name = POSITION if POSITION in self.schema.names else "position"
-        for batch in self.batches():
-            hit = contains(positions, batch.column(name).to_numpy())
-            if hit.any():
-                yield batch.filter(pa.array(hit))
+        return rows_at(self.batches(), positions, POSITION if POSITION in self.schema.names else "position")
 
     def meeting(self, wanted: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
         """The rows that hold one of the wanted values in its column."""
-        for batch in self.batches():
-            met = meets(batch, wanted)
-            if met.num_rows:
-                yield met
+        return rows_meeting(self.batches(), wanted)
 
     def without(self, positions: Numbers, dropped: RowSpool | None = None) -> RowSpool:
         """A new spool of the rows at other positions; `dropped` takes what it has columns for of those left out."""
