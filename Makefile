@@ -45,9 +45,9 @@ lint: $(READY)  ## ruff, mypy --strict, import borders
 strace:  # the power-cut tests need it; where it cannot be installed they are skipped and say so
 	@command -v strace >/dev/null || apt-get install -y -qq strace || { apt-get update -qq && apt-get install -y -qq strace; } || true
 
-bench: $(READY)  ## print benchmark ratios
-	$(BIN)/python -m benchmarks.commit
-	$(BIN)/python -m benchmarks.stores
+bench: $(READY)  ## print benchmark ratios beside the raw substrate and a peer; takes hours
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	for part in commit stores writes reads branches soak pipeline; do $(BIN)/python -m benchmarks.$$part || exit 1; done
 
 clean:  ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .import_linter_cache demo-out

@@ -87,7 +87,7 @@ class Scene:
         )
         self.peer = Ladybug(place, self.social) if Ladybug.is_installed() else None
         if self.peer is None:
-            print("Ladybug is not installed (pip install ladybug)")
+            print("Ladybug is not installed (pip install '.[bench]')")
         self.starts = np.random.default_rng(13).integers(0, persons, 1000)
 
     def start(self, turn: int) -> int:

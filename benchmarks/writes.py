@@ -73,7 +73,7 @@ def mutation(place: Path, _rows: int) -> None:
     print(f"one-row mutation {spread(ours)}, commit floor {spread(base)}: {ratio:.2f}x")
     peer = ladybug(place)
     if peer is None:
-        print("Ladybug is not installed (pip install ladybug)")
+        print("Ladybug is not installed (pip install '.[bench]')")
     else:
         ratio = statistics.median(ours) / statistics.median(peer)
         print(f"one-row mutation {spread(ours)}, Ladybug insert {spread(peer)}: {ratio:.1f}x")
