@@ -13,6 +13,7 @@ from clone_scene import SCHEMA, WAIT_S, add, clone, content, exported, furnish, 
 import omnigraph as og
 from graph_places import DiskPlace, Home, Place, S3Place
 from omnigraph.engine.verify.run import verify
+from omnigraph.manifest.store import BranchState, ManifestStore
 from processes import FORKED
 
 TWINS = f"{SCHEMA}\nnode Twin {{ name: String @key  age: I32?  bio: String? }}"
@@ -92,6 +93,29 @@ def test_a_branch_deleted_while_it_is_copied_is_left_out(furnished: Home, place:
     with copy.open("r") as graph:
         assert content(graph) == expected
         assert verify(graph.context).findings == ()
+
+
+def test_a_branch_deleted_between_its_listing_and_its_reading_is_left_out(
+    place: Place, copy: Home, monkeypatch: pytest.MonkeyPatch
+):
+    source = Home(place.fresh(), place.settings)
+    furnish(source)
+    read, left = ManifestStore.state, ["team/deep"]
+
+    def gone_when_read(store: ManifestStore, branch: str | None = None) -> BranchState:
+        if branch in left:
+            left.remove(branch)
+            with source.open() as graph:
+                graph.branch_delete(branch)
+        return read(store, branch)
+
+    monkeypatch.setattr(ManifestStore, "state", gone_when_read)
+    clone(source, copy)
+    monkeypatch.undo()
+    assert left == []
+    with copy.open("r") as graph, source.open("r") as origin:
+        assert "team/deep" not in graph.branch_list()
+        assert content(graph) == content(origin)
 
 
 @pytest.mark.slow

@@ -142,6 +142,16 @@ def _heads_of_one_moment(ctx: CommitContext, wanted: Sequence[str] | None) -> _H
 
 
 def _heads(ctx: CommitContext, wanted: Sequence[str] | None) -> _Heads:
+    """The heads of the branches there are; one that is deleted between its listing and its reading is none of them."""
+    for _ in range(_LOOKS_MAX):
+        found = _listed_heads(ctx, wanted)
+        if found is not None:
+            return found
+    raise Conflict(f"the branches of '{ctx.root.uri}' come and go too fast to be read", "Clone again in a while.")
+
+
+def _listed_heads(ctx: CommitContext, wanted: Sequence[str] | None) -> _Heads | None:
+    """None where a branch went meanwhile."""
     refuse_while_applying(ctx)
     refs = ctx.manifest.branches()
     main = ctx.manifest.state()
@@ -154,6 +164,8 @@ def _heads(ctx: CommitContext, wanted: Sequence[str] | None) -> _Heads:
             version = state.version
         except GraphMoved:
             states[name], version = None, newest_whole(ctx.manifest.ref(name))
+        except NotFound:
+            return None
         lines.append(Line(name, refs[name], version))
     return _Heads(tuple(lines), states)
 
