@@ -185,6 +185,12 @@ def test_rows_survive_the_way_through_arrow():
         ({"metadata": {"x": "y" * (64 * 1024)}}, "larger than 64 KiB"),
         ({"metadata": {"omnigraph": {}}}, "reserved"),
         ({"actor": "omnigraph:recovery"}, "cannot be an actor"),
+        ({"actor": "ana\udcff"}, "the actor is not valid Unicode text"),
+        ({"message": "why\udcff"}, "the commit message is not valid Unicode text"),
+        ({"metadata": {"x": "\udcff"}}, "the commit metadata cannot be stored as JSON"),
+        ({"metadata": {"x": object()}}, "the commit metadata cannot be stored as JSON"),
+        ({"metadata": {1: "x"}}, "the commit metadata cannot be stored as JSON"),
+        ({"metadata": {"x": 2**70}}, "the commit metadata cannot be stored as JSON"),
     ],
 )
 def test_commit_refuses_texts_it_may_not_carry_and_moves_nothing(graph: Graph, given, said: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
 import pytest
 from apply_scene import CITY, KNOWS, PERSON, SCHEMA, facts, leftovers, made, rows, stored
@@ -78,6 +79,15 @@ def test_a_change_that_cannot_be_made_writes_nothing(graph: og.Graph) -> None:
         graph.schema_apply(SCHEMA.replace("age: I32?", "age: I64?"))
     with pytest.raises(UnsupportedSchemaChange, match="OG-MF-103"):
         graph.schema_apply(SCHEMA.replace("note: String?", "note: String?  rank: I32"))
+    assert graph.snapshot() == before
+    assert leftovers(graph) == []
+
+
+@pytest.mark.parametrize("note", [{"actor": "\udcff"}, {"message": "\udcff"}, {"metadata": {"x": object()}}])
+def test_a_commit_that_cannot_be_told_in_text_is_refused_by_name(graph: og.Graph, note: dict[str, Any]) -> None:
+    before = graph.snapshot()
+    with pytest.raises(BadRequest, match=next(iter(note))):
+        graph.schema_apply(MEMBER, **note)
     assert graph.snapshot() == before
     assert leftovers(graph) == []
 

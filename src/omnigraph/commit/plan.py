@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+import orjson
+
 from omnigraph.base.errors import BadRequest, InternalError
 from omnigraph.catalog.contract import AcceptedSchema
 from omnigraph.manifest.lineage import GraphCommit
@@ -178,13 +180,26 @@ class Receipt:
         return self.commit.manifest_version
 
 
-def check_annotations(actor: str | None, message: str | None, metadata: Mapping[str, Any], encoded: bytes) -> None:
-    """Refuse what a commit may not carry; `encoded` is the metadata as it would be stored."""
+def check_annotations(actor: str | None, message: str | None, metadata: Mapping[str, Any]) -> None:
+    """Refuse what a commit may not carry, or could not be stored with one."""
     if actor is not None and (not actor.strip() or actor.startswith("omnigraph:")):
         raise BadRequest(f"'{actor}' cannot be an actor", "Names that start with 'omnigraph:' are reserved.")
-    if message is not None and len(message.encode()) > TEXT_BYTES_MAX:
+    if actor is not None:
+        _encoded(actor, "actor")
+    if message is not None and len(_encoded(message, "commit message")) > TEXT_BYTES_MAX:
         raise BadRequest("the commit message is longer than 64 KiB")
-    if len(encoded) > TEXT_BYTES_MAX:
+    if len(_encoded(dict(metadata), "commit metadata")) > TEXT_BYTES_MAX:
         raise BadRequest("the commit metadata is larger than 64 KiB")
     if "omnigraph" in metadata:
         raise BadRequest("the metadata member 'omnigraph' is reserved")
+
+
+def _encoded(value: str | dict[str, Any], what: str) -> bytes:
+    """As it is stored. An argument of a command line may hold bytes that are no text in any encoding."""
+    try:
+        return value.encode() if isinstance(value, str) else orjson.dumps(value)
+    except UnicodeEncodeError:
+        raise BadRequest(f"the {what} is not valid Unicode text", "Nothing was written. Give it as UTF-8.") from None
+    except orjson.JSONEncodeError as error:
+        hint = "Nothing was written. It may hold texts, numbers, true, false, null, lists, and objects of them."
+        raise BadRequest(f"the {what} cannot be stored as JSON: {error}", hint) from None

@@ -32,7 +32,7 @@ def make_tag(
 ) -> Tag:
     """A name for the commit that `named` tells; it is asked when nothing can be collected or deleted any more."""
     name = checked_tag_name(name)
-    check_annotations(actor, message, {}, b"")
+    check_annotations(actor, message, {})
     with ctx.locks.hold(layout.BRANCH_CONTROL_LOCK) as lock:
         refuse_branch_name(ctx, name)
         _refuse_tag_name(ctx, name)

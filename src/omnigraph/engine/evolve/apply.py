@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from omnigraph.base.errors import Conflict
 from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
@@ -55,7 +53,7 @@ def schema_apply(
 ) -> SchemaApplyResult:
     """Make the source the schema in force; no commit when it is already, nothing at all when it cannot be."""
     metadata = dict(notes.metadata or {})
-    check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
+    check_annotations(notes.actor, notes.message, metadata)
     state = ctx.manifest.state(None)
     plan = _planned(accepted_of, state, call)
     if call.dry_run or not plan.steps:

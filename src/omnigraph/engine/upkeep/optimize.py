@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import orjson
-
 from omnigraph.base.errors import ExpectedVersionMismatch
 from omnigraph.base.ids import new_ulid
 from omnigraph.catalog.catalog import TableType
@@ -61,7 +59,7 @@ def optimize(
 ) -> OptimizeResult:
     """Optimize the tables the branch owns, then its manifest and the commit tables."""
     metadata = dict(notes.metadata or {})
-    check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
+    check_annotations(notes.actor, notes.message, metadata)
     refuse_pending(ctx)
     refuse_schema_apply(ctx)
     run = _Optimize(ctx, notes, metadata, run_tasks or partial(run_here, settings=ctx.settings))

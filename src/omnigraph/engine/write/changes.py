@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -103,7 +102,7 @@ def plan_changes(
 ) -> WritePlan:
     """Stage every change against the view; nothing moves."""
     metadata = dict(notes.metadata or {})
-    check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
+    check_annotations(notes.actor, notes.message, metadata)
     operation = operation_id or new_ulid()
     effects: list[Effect] = []
     for table_key, change in sorted(changes.items()):

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-import orjson
-
 from omnigraph.base.ids import new_ulid
 from omnigraph.catalog.catalog import DeclaredIndex, TableType, declared_indexes
 from omnigraph.commit.context import CommitContext
@@ -76,7 +74,7 @@ def ensure_indices(
 ) -> IndexResult:
     """Build what is missing and commit it, if anything is. What is `broken` is built anew, on inherited tables too."""
     metadata = dict(notes.metadata or {})
-    check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
+    check_annotations(notes.actor, notes.message, metadata)
     built: list[str] = []
     pending: list[PendingIndex] = []
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import orjson
-
 from omnigraph.base.failpoints import reach
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.plan import Effect, WritePlan, Writer, check_annotations, effect_of
@@ -31,7 +29,7 @@ def plan_changeset(
     `staged_before`: what an earlier attempt staged of the same changes, none of whose rows others touched since.
     """
     metadata = dict(notes.metadata or {})
-    check_annotations(notes.actor, notes.message, metadata, orjson.dumps(metadata))
+    check_annotations(notes.actor, notes.message, metadata)
     operation = operation_id or new_ulid()
     effects: list[Effect] = []
     written = [change for change in changes.ordered() if not change.is_empty]
