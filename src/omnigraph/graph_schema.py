@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from omnigraph.catalog.build import compile_source
+from omnigraph.catalog.contract import AcceptedSchema
 from omnigraph.catalog.evolution.plan import SchemaPlan
 from omnigraph.catalog.evolution.sources import plan_source
 from omnigraph.engine.evolve.apply import ApplyCall, schema_apply
 from omnigraph.engine.schema_plan import SchemaApplyResult, SchemaPreview, empty_tables, preview
+from omnigraph.engine.view import View
 from omnigraph.engine.write.changes import Annotations
 from omnigraph.graph_reads import Reads
 from omnigraph.plan.stored import refuse_broken
@@ -23,9 +25,21 @@ class Schemas(Reads):
 
         `allow_data_loss`: drops are hard. `file` names the source in errors.
         """
-        state = self._ctx.manifest.state(None)
-        accepted, empty = self._schema.accepted(state), empty_tables(state.snapshot())
-        return plan_source(accepted.ir, source, file=file, allow_data_loss=allow_data_loss, empty=empty)
+        return self._planned(source, allow_data_loss, file)[0]
+
+    def _planned(self, source: str, allow_data_loss: bool, file: str | None) -> tuple[SchemaPlan, View]:
+        """The plan, and main as it was planned for."""
+        accepted, view = self._accepted_now()
+        empty = empty_tables(view.snapshot)
+        plan = plan_source(accepted.ir, source, file=file, allow_data_loss=allow_data_loss, empty=empty)
+        return plan, view
+
+    def _accepted_now(self) -> tuple[AcceptedSchema, View]:
+        """The schema in force and main at one moment, though somebody else may apply another one meanwhile."""
+        while True:
+            view, accepted = self.view("main"), self.schema("main")
+            if accepted.catalog is view.catalog:
+                return accepted, view
 
     def schema_preview(
         self,
@@ -39,7 +53,7 @@ class Schemas(Reads):
 
         `queries`: stored queries, texts by path; those the new schema breaks are refused as an apply refuses them.
         """
-        view, plan = self.view("main"), self.schema_plan(source, allow_data_loss, file=file)
+        plan, view = self._planned(source, allow_data_loss, file)
         if queries and plan.supported and plan.steps:
             refuse_broken(view.catalog, compile_source(source, file), queries)
         return preview(view, plan)

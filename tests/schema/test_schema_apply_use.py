@@ -10,6 +10,7 @@ from migrations import BASE
 from populated import LINES, load_lines, rows_of
 
 import omnigraph as og
+from omnigraph.engine.view import View
 
 
 @pytest.fixture
@@ -207,6 +208,26 @@ def test_a_read_only_handle_plans_and_does_not_apply(graph: og.Graph) -> None:
     assert reader.schema_preview(without(BASE, NICK)).rows == (1,)
     with pytest.raises(og.BadRequest, match="read-only"):
         reader.schema_apply(wanted)
+
+
+@pytest.mark.slow
+def test_a_preview_counts_the_rows_of_the_schema_it_plans_with(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here somebody else renames a type while the preview is being made."""
+    other, seen = og.Graph.open(graph.uri), og.Graph.view
+    rack = BASE.replace("node Shelf", 'node Rack @rename_from("Shelf")').replace("Holds: Shelf", "Holds: Rack")
+
+    def view(self: og.Graph, branch: str | None = None) -> View:
+        found = seen(self, branch)
+        if self is graph:
+            other.schema_apply(rack)
+        return found
+
+    monkeypatch.setattr(og.Graph, "view", view)
+    told = graph.schema_preview(without(BASE, *SHELF))
+    counted = {step.to_json()["name"]: rows for step, rows in zip(told.plan.steps, told.rows, strict=True)}
+    assert counted == {"Rack": 1, "Holds": 1}
 
 
 EVERY = """\
