@@ -13,13 +13,13 @@ from omnigraph.graph import Graph
 from omnigraph.manifest import layout
 
 _TEAM = "node Team { name: String @key }\n"
-_CITY = "node City { name: String @key }\n"
+_CITY = "node City { name: String @key  size: enum(big, small)? }\n"
 _KNOWS = "edge Knows: Person -> Person { since: I32? }\n"
 SCHEMA = f"node Person {{ name: String @key  age: I32? @index  note: String? }}\n{_CITY}{_KNOWS}"
 SEED = """query seed() {
   insert Person { name: "ana", age: 31, note: "first" }
   insert Person { name: "bo", age: 7 } insert Person { name: "cy" }
-  insert City { name: "oslo" }
+  insert City { name: "oslo", size: "big" }
   insert Knows { from: "ana", to: "bo" } insert Knows { from: "bo", to: "ana", since: 3 }
 }"""
 _BEFORE_STAGED = ("lock_made", "files_written", "pre_phase_a", "pre_schema_staging")
@@ -61,8 +61,26 @@ REMODELS = {
         ),
         Remodel("rename_type", _person(_SAME, _MEMBER) + _CITY + _MEMBERS, 1, 1),
         Remodel("add_type", SCHEMA + _TEAM + "edge In: Person -> Team\n", 2, 2),
+        Remodel(
+            "rename_edge",
+            _person(_SAME)
+            + _CITY
+            + 'edge Met: Person -> Person @rename_from("Knows") { in: I32? @rename_from("since") }\n',
+            1,
+            1,
+        ),
+        Remodel("drop_column", _person("age: I32? @index") + _CITY + _KNOWS, 1, 1),
         Remodel("drop_type", _person(_SAME) + _KNOWS, 0, 0),
-        Remodel("describe", SCHEMA.replace("node City", 'node City @description("a place")'), 0, 0),
+        Remodel("widen_enum", SCHEMA.replace("big, small", "big, small, tiny"), 0, 0),
+        Remodel("add_index", SCHEMA.replace("note: String?", "note: String? @index"), 0, 0),
+        Remodel(
+            "describe",
+            SCHEMA.replace("node City", 'node City @description("a place")').replace(
+                "small)?", "small)? @default(big)"
+            ),
+            0,
+            0,
+        ),
         Remodel("drop_hard", _person("age: I32? @index") + _KNOWS, 1, 1, {"allow_data_loss": True}, reclaims=3),
         Remodel(
             "everything",

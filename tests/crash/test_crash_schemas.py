@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from crash_children import DIED_BY, Children
 from crash_scene import order_in
 from crash_schemas import (
     REMODELS,
+    SCHEMA,
     GraphSeen,
     Remodel,
     RemodelCase,
@@ -21,6 +22,9 @@ from crash_schemas import (
 
 from graph_places import DiskPlace, Home
 from omnigraph.base.errors import Reclaimed
+from omnigraph.catalog.contract import accept
+from omnigraph.catalog.evolution.sources import plan_source
+from omnigraph.catalog.evolution.steps import Step
 from omnigraph.graph import Graph
 
 pytestmark = pytest.mark.slow
@@ -115,6 +119,13 @@ def test_what_a_hard_drop_removed_before_it_died_is_gone_for_good(origin: Origin
     with pytest.raises(Reclaimed):
         list(graph.export(snapshot=old))
     assert b"".join(graph.export())
+
+
+def test_an_apply_of_every_kind_of_step_dies_at_every_point() -> None:
+    accepted = accept(SCHEMA, "domain").ir
+    plans = [plan_source(accepted, remodel.source, **remodel.options) for remodel in REMODELS.values()]
+    kinds = {step.kind for step in get_args(Step)} - {"unsupported_change"}
+    assert {step.kind for plan in plans for step in plan.steps} == kinds
 
 
 def test_every_point_of_an_apply_is_met_by_the_short_ring() -> None:
