@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 from storage_helpers import land
 
+from omnigraph.storage import evolve
 from omnigraph.storage.columns import Columns, read_message, write_message
 from omnigraph.storage.evolve import stage_columns, stage_note
 from omnigraph.storage.ledger import create_now
@@ -152,6 +154,21 @@ def test_only_the_files_a_change_brings_are_its_own(table: Table) -> None:
     assert fill.files is not None
     assert len(fill.files) == 2
     assert all(os.path.exists(f"{table.ref.uri}/{file}") for file in fill.files)
+
+
+def test_the_files_of_literals_do_not_wait_for_each_other(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of the branch is held meanwhile, and a store takes its time for each."""
+    both, started = threading.Barrier(2), evolve.LanceFileWriter
+
+    def writer(*given: Any, **named: Any) -> Any:
+        both.wait(30)
+        return started(*given, **named)
+
+    monkeypatch.setattr(evolve, "LanceFileWriter", writer)
+    wanted = _wanted(*STORED, pa.field("rank", pa.int32(), nullable=False))
+    changed = _commit(*stage_columns(table, wanted, SAME, {"rank": pa.scalar(7, pa.int32())}, _stamp()))
+    assert len(changed.fragments()) == 2
+    assert changed.read(["id", "rank"]).column("rank").to_pylist() == [7] * 4
 
 
 def test_a_note_is_a_version_with_the_same_rows(table: Table) -> None:

@@ -10,6 +10,7 @@ Holds at every return:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -26,6 +27,7 @@ from omnigraph.storage.tables import Table
 
 _OP = lance.LanceOperation
 _BATCH_ROWS = 1 << 16
+_FILES_AT_ONCE = 16
 
 
 def stage_columns(
@@ -99,30 +101,31 @@ def _without_dropped(fragment: Any, numbers: set[int]) -> Any:
 
 def _filled(table: Table, fragments: list[Any], literals: Mapping[int, pa.Scalar]) -> tuple[list[Any], tuple[str, ...]]:
     """The fragments with one more data file each, in which every row has the literals; and the names of the files."""
-    filled, names = [], []
+    # A file is small and there may be thousands: on an object store each is hardly more than the wait for an answer.
+    with ThreadPoolExecutor(min(len(fragments), _FILES_AT_ONCE), "omnigraph-literals") as threads:
+        added = list(threads.map(lambda fragment: _literal_file(table, fragment, literals), fragments))
+    filled = [replace(fragment, files=[*fragment.files, file]) for fragment, file in zip(fragments, added, strict=True)]
+    return filled, tuple(f"data/{file.path}" for file in added)
+
+
+def _literal_file(table: Table, fragment: Any, literals: Mapping[int, pa.Scalar]) -> DataFile:
+    """A file of one fragment, written; nothing refers to it yet."""
     schema = pa.schema([pa.field(str(number), value.type) for number, value in literals.items()])
-    for fragment in fragments:
-        name = f"{uuid4().hex}.lance"
-        path = f"{table.ref.uri}/data/{name}"
-        writer = LanceFileWriter(
-            path, schema, version=table.dataset.data_storage_version, storage_options=table.ref.options
-        )
-        with writer:
-            # Deleted rows have a place in the other files too, so they have one in this.
-            for rows in _batch_sizes(int(fragment.physical_rows)):
-                writer.write_batch(pa.record_batch([pa.repeat(v, rows) for v in literals.values()], schema=schema))
-        like = fragment.files[0]
-        added = DataFile(
-            name,
-            list(literals),
-            list(range(len(literals))),
-            like.file_major_version,
-            like.file_minor_version,
-            file_size_bytes=None,
-        )
-        filled.append(replace(fragment, files=[*fragment.files, added]))
-        names.append(f"data/{name}")
-    return filled, tuple(names)
+    name = f"{uuid4().hex}.lance"
+    path, version = f"{table.ref.uri}/data/{name}", table.dataset.data_storage_version
+    with LanceFileWriter(path, schema, version=version, storage_options=table.ref.options) as writer:
+        # Deleted rows have a place in the other files too, so they have one in this.
+        for rows in _batch_sizes(int(fragment.physical_rows)):
+            writer.write_batch(pa.record_batch([pa.repeat(v, rows) for v in literals.values()], schema=schema))
+    like = fragment.files[0]
+    return DataFile(
+        name,
+        list(literals),
+        list(range(len(literals))),
+        like.file_major_version,
+        like.file_minor_version,
+        file_size_bytes=None,
+    )
 
 
 def _batch_sizes(rows: int) -> Iterator[int]:
