@@ -228,6 +228,21 @@ def test_only_additions_go_beside_other_branches(graph: og.Graph) -> None:
     assert graph.schema_apply(SCHEMA.replace("note: String?", "note: String?  joined: Date?")).applied
 
 
+def test_an_apply_that_branches_forbid_holds_nobody_up(graph: og.Graph) -> None:
+    graph.branch_create("draft")
+    failpoints.arm("schema_apply.lock_made", failpoints.fail)
+    with pytest.raises(Conflict, match="found non-main branches: draft"):
+        graph.schema_apply(MEMBER)
+    failpoints.disarm_all()
+
+
+def test_a_branch_that_comes_before_the_lock_is_not_overlooked(graph: og.Graph) -> None:
+    failpoints.arm("schema_apply.planned", lambda: graph.branch_create("draft"))
+    with pytest.raises(Conflict, match="found non-main branches: draft"):
+        graph.schema_apply(MEMBER)
+    assert leftovers(graph) == []
+
+
 def test_a_branch_sees_an_addition_at_its_next_call(graph: og.Graph) -> None:
     graph.branch_create("draft")
     other = og.Graph.open(graph.uri, "r")

@@ -59,6 +59,8 @@ def schema_apply(
     if call.dry_run or not plan.steps:
         return SchemaApplyResult(plan, False, state.version)
     refuse_pending(ctx)
+    # Looked at again under the lock; who is refused here holds nobody up by taking it.
+    _refuse_branches(ctx, plan.additive)
     reach("schema_apply.planned")
     with applying(ctx) as turn, ctx.locks.hold(None) as lock:
         applied = _Apply(ctx, accepted_of, call, notes, lock, turn, told or _nobody)
@@ -107,7 +109,7 @@ class _Apply:
         if _told(plan) != _told(wanted):
             raise Conflict("the schema changed meanwhile", "Nothing was written. Plan again, then apply.")
         self.is_additive = plan.additive
-        self._refuse_branches()
+        _refuse_branches(self.ctx, self.is_additive)
         before = self.accepted_of(state)
         commit_id = new_ulid()
         after = accept_next(self.ctx, state, before.ir, self.call.source, commit_id)
@@ -148,17 +150,17 @@ class _Apply:
         )
         # Whoever slept while staging may have lost his turn, and branches may have been made since.
         self.turn.check()
-        self._refuse_branches()
+        _refuse_branches(self.ctx, self.is_additive)
         return commit_plan(self.ctx, plan, self.lock)
 
-    def _refuse_branches(self) -> None:
-        others = visible_branches(self.ctx.manifest)[1:]
-        if others and not self.is_additive:
-            raise Conflict(
-                f"schema apply requires a graph with only main; found non-main branches: {', '.join(others)}",
-                "Nothing was written. Merge or delete them first; "
-                "additions alone can be applied while there are branches.",
-            )
+
+def _refuse_branches(ctx: CommitContext, is_additive: bool) -> None:
+    others = visible_branches(ctx.manifest)[1:]
+    if others and not is_additive:
+        raise Conflict(
+            f"schema apply requires a graph with only main; found non-main branches: {', '.join(others)}",
+            "Nothing was written. Merge or delete them first; additions alone can be applied while there are branches.",
+        )
 
 
 def _told(plan: SchemaPlan) -> list[dict[str, Any]]:
