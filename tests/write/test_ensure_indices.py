@@ -91,11 +91,30 @@ def test_rows_that_came_since_are_folded_in_and_found(graph: Graph) -> None:
     graph.write({D: Upsert(docs(298, 12))})
     assert not any(whole for _, whole in coverage(graph).values())
     graph.ensure_indices()
-    assert coverage(graph) == dict.fromkeys(DECLARED, (2, True))
+    assert coverage(graph) == {**dict.fromkeys(DECLARED, (2, True)), "title_text_idx": (1, True)}
     table = graph.view().table(D)
     for where, found in (("id = 'd305'", 1), ("size >= 299", 11), ("mail = '1@x'", 1), ("kind = 'a'", 155)):
         assert table.count_rows(where) == found
     assert table.count_rows() == 310
+
+
+def test_a_text_that_was_replaced_is_not_found_by_its_old_words(graph: Graph) -> None:
+    graph.ensure_indices()
+    graph.write({D: Upsert(docs(7, 1).set_column(3, "title", pa.array(["another"])))})
+    graph.ensure_indices()
+    asked = "query q($t: String) { match { $d: Doc search($d.title, $t) } return { $d.code } }"
+    assert [row["d.code"] for row in graph.query(asked, {"t": "word7"}).rows] == []
+    assert [row["d.code"] for row in graph.query(asked, {"t": "another"}).rows] == ["d7"]
+    assert graph.query(asked, {"t": "common"}).row_count == 299
+    ranked = 'query q() { match { $d: Doc } return { $d.code } order { bm25($d.title, "word7") desc } limit 1 }'
+    assert [row["d.code"] for row in graph.query(ranked).rows] != ["d7"]
+
+
+def test_texts_that_are_only_added_get_a_further_part_of_the_index(graph: Graph) -> None:
+    graph.ensure_indices()
+    graph.write({D: Append(docs(400, 3))})
+    graph.ensure_indices()
+    assert coverage(graph)["title_text_idx"] == (2, True)
 
 
 def test_an_index_in_many_pieces_or_mostly_new_is_built_again_whole(

@@ -29,6 +29,7 @@ ASIDE = "d"
 _MAX_VERSION = (1 << 64) - 1
 _NEWEST = 100
 _CREATED = "_row_created_at_version"
+_UPDATED = "_row_last_updated_at_version"
 _session: Any = Session()
 # What is read once needs no room to be kept.
 _FRESH_BYTES = 32 << 20
@@ -207,13 +208,22 @@ class Table:
                 self.dataset.scanner([column], where, limit=1, fragments=[f]).to_table().num_rows for f in chosen
             )
 
+    def has_replaced_rows(self, fragment_ids: Sequence[int]) -> bool:
+        """Whether one of these fragments holds a row that took the place of an earlier one with the same row id."""
+        with translated(f"read {self.ref.location}"):
+            chosen = [f for f in self.dataset.get_fragments() if f.fragment_id in set(fragment_ids)]
+            where = f"{_CREATED} < {_UPDATED}"
+            return any(
+                self.dataset.scanner([_CREATED], where, limit=1, fragments=[f]).to_table().num_rows for f in chosen
+            )
+
     def rows_since(self, before: Table, columns: Sequence[str], rows_max: int) -> RowsSince | None:
         """What came since an earlier version of the same table; None if it is more than `rows_max` rows."""
         known = {f.fragment_id for f in before.dataset.get_fragments()}
         with translated(f"read {self.ref.location}"):
             # A row that is replaced moves to a new fragment.
             fresh = [f for f in self.dataset.get_fragments() if f.fragment_id not in known]
-            where = f"_row_last_updated_at_version > {before.version}"
+            where = f"{_UPDATED} > {before.version}"
             if not fresh:
                 return RowsSince(self.read(columns, "false"), 0)
             wanted = [*columns, _CREATED]

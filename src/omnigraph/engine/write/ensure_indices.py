@@ -3,6 +3,7 @@
 Holds at every return:
   1. Nothing to do made no commit; tables the branch only inherits were left alone.
   2. Every declared index that is missing afterwards is in `pending`, with the reason.
+  3. No text index knows words that a row no longer has.
 """
 
 from __future__ import annotations
@@ -157,11 +158,20 @@ def _table_work(table: Table, table_key: str, wanted: Iterable[IndexSpec], broke
                 work.pending.append(PendingIndex(table_key, spec.column, NO_VECTORS))
             continue
         covered = sum(rows.values()) - sum(rows[n] for n in new)
-        if state is None or state.segments >= SEGMENTS_MAX or sum(rows[n] for n in new) > covered:
+        is_worn = state is None or state.segments >= SEGMENTS_MAX or sum(rows[n] for n in new) > covered
+        if is_worn or _would_be_found_by_old_words(table, spec, new):
             work.whole.append(spec)
         else:
             work.parts[spec] = new
     return work
+
+
+def _would_be_found_by_old_words(table: Table, spec: IndexSpec, new: list[int]) -> bool:
+    """Whether a further segment would bring back what the present ones know of rows that were replaced since.
+
+    Lance asks all segments of a text index about all rows that any of them covers, and a replaced row keeps its id.
+    """
+    return spec.kind is IndexKind.TEXT and table.has_replaced_rows(new)
 
 
 def _plan(view: View, operation: str, effects: list[Effect], notes: Annotations, metadata: dict[str, Any]) -> WritePlan:
