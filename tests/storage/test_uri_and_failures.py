@@ -58,6 +58,12 @@ def test_relative_path_is_made_absolute_and_home_is_expanded(monkeypatch, tmp_pa
         ("hdfs://x/y", "unsupported URI scheme 'hdfs'"),
         ("file://otherhost/graph", "names another host"),
         ("s3://bucket", "is not a place for a graph"),
+        ("s3://bucket/a?b", "or a '#'"),
+        ("s3://bucket/a#b", "or a '#'"),
+        ("/data/a?b", "or a control character"),
+        ("/data/a\tb", "or a control character"),
+        ("file:///data/a%3Fb", "or a control character"),
+        ("file:///data/a#b", "is not a place for a graph"),
         ("s3://bucket/a/../b", "is not a place for a graph"),
     ],
 )

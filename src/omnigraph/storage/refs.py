@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import lance
 import orjson
 
+from omnigraph.base.clock import now_us
 from omnigraph.base.errors import Conflict, NotFound
 from omnigraph.storage.durable import sync_name, sync_place, sync_version
 from omnigraph.storage.failures import Unreadable, translated
 from omnigraph.storage.files import lies_inside, owner_of
-from omnigraph.storage.tables import Table, TableRef, newest_number, open_newest, open_table
+from omnigraph.storage.places import Root
+from omnigraph.storage.tables import Table, TableRef, has_version, newest_number, open_newest, open_table
 
 INCARNATION = "omnigraph.incarnation"
 _REFERENCES = "_refs/branches"
+_RESPELLED = frozenset('\\{}^%`]">[~<#|*')
 _commit = lance.LanceDataset.commit
 
 
@@ -99,10 +106,60 @@ def fork_branch_from_state(ref: TableRef, source_branch: str | None, target_bran
         raise Conflict(f"{ref.location} already has a branch '{target_branch}'")
     source = open_table(TableRef(ref.root, ref.location, source_branch), source_version)
     with translated(f"fork {ref.location}"):
-        source.dataset.create_branch(target_branch, (source_branch or "main", source_version))
+        with _without_twin(ref):
+            _create(source, target_branch)
         sync_place(TableRef(ref.root, ref.location, target_branch), "")
         sync_name(ref.main, _reference(target_branch))
     return open_table(TableRef(ref.root, ref.location, target_branch), None)
+
+
+def _create(source: Table, name: str) -> None:
+    ref, made = source.ref, TableRef(source.ref.root, source.ref.location, name)
+    try:
+        source.dataset.create_branch(name, (ref.branch or "main", source.version))
+    except OSError:
+        # All but the reference was written, if it is only the twin of the place that cannot be.
+        if twin_of(ref.root) is None or not has_version(made, source.version):
+            raise
+        version_file = ref.root.objects.get(made.version_file(source.version))
+        parent = ref.root.objects.get(reference_key(ref, ref.branch)) if ref.branch is not None else None
+        ancestors = orjson.loads(parent.data)["identifier"]["version_mapping"] if parent is not None else []
+        told = {
+            "parentBranch": ref.branch,
+            "identifier": {"version_mapping": [*ancestors, [source.version, uuid4().hex]]},
+            "parentVersion": source.version,
+            "createAt": now_us() // 1_000_000,
+            "manifestSize": len(version_file.data) if version_file is not None else 0,
+            "metadata": {},
+        }
+        if ref.root.objects.put_if_absent(reference_key(ref, name), orjson.dumps(told)) is None:
+            raise
+
+
+def twin_of(root: Root) -> str | None:
+    """The directory that Lance takes for a local graph's when it writes a reference; None where it is the same.
+
+    It spells some characters in another way and does not read them back: `/data/%C3%A9` for `/data/é`.
+    """
+    twin = "".join(f"%{ord(c):02X}" if c in _RESPELLED else c if c.isascii() else quote(c) for c in root.uri)
+    return twin if root.is_local and twin != root.uri else None
+
+
+@contextmanager
+def _without_twin(ref: TableRef) -> Iterator[None]:
+    """Empty directories that Lance makes beside the graph while it makes a branch go again."""
+    twin = twin_of(ref.root)
+    made: list[str] = []
+    path = f"{twin}/{ref.location}/{_REFERENCES}" if twin is not None else ""
+    while path and not os.path.lexists(path):
+        made.append(path)
+        path = os.path.dirname(path)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            for path in made:
+                os.rmdir(path)
 
 
 def delete_branch(ref: TableRef, name: str) -> None:
