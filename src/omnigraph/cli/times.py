@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from omnigraph.base.clock import duration
+from omnigraph.base.clock import DURATION_UNITS, duration
 from omnigraph.base.errors import BadRequest
 
 
@@ -13,7 +13,8 @@ def duration_of(text: str) -> timedelta:
     try:
         return duration(text)
     except ValueError:
-        raise BadRequest(f"'{text}' is not a duration", "Use a number and a unit: 30d, 36h, 15m, 90s.") from None
+        hint = f"Use a whole number and a unit, {DURATION_UNITS}: 30d, 36h. Without a unit it is seconds."
+        raise BadRequest(f"'{text}' is not a duration", hint) from None
 
 
 def age_text(seconds: float) -> str:
