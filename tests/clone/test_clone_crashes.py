@@ -6,7 +6,7 @@ import os
 
 import pytest
 from clone_children import clone_and_die
-from clone_scene import clone, content, ended, histories
+from clone_scene import add, clone, content, ended, histories
 
 import omnigraph as og
 from graph_places import Home, Place, S3Place
@@ -61,6 +61,17 @@ def test_a_clone_killed_after_its_last_step_is_a_graph_and_a_second_one_says_so(
     done = clone(furnished, copy)
     assert (done.resumed, done.files) == (True, 0)
     _is_whole(furnished, copy)
+
+
+def test_a_copy_that_is_in_use_is_left_alone_though_its_clone_died_at_the_very_end(furnished: Home, copy: Home):
+    assert ended(clone_and_die, furnished, copy, "clone.born") == -9
+    with copy.open() as graph:
+        add(graph, "new")
+        expected = content(graph)
+    for _ in range(2):
+        with pytest.raises(og.Conflict, match="is a graph already"):
+            clone(furnished, copy)
+    assert content(copy.open("r")) == expected
 
 
 @pytest.mark.slow

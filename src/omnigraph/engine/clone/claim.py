@@ -2,7 +2,8 @@
 
 Holds:
   1. Two clones never fill one place at once: the lock of branch control of the place is held all the time.
-  2. While the claim is there and no manifest is, the place opens as nothing, and says what to do.
+  2. A copy that somebody has written to since is a graph like any other: no clone touches it again.
+  3. While the claim is there and no manifest is, the place opens as nothing, and says what to do.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from omnigraph.base.failpoints import reach
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import HeldLock
 from omnigraph.manifest import layout
+from omnigraph.storage.files import versions_of
 from omnigraph.storage.places import Root, probe_store
 
 _ELSEWHERE = "Choose a place that is empty or does not exist."
@@ -63,6 +65,10 @@ def claimed(target: CommitContext, identity: str) -> Iterator[Claim]:
             raise Conflict(f"'{target.root.uri}' is being initialized", _ELSEWHERE)
         reach("clone.claimed")
         finished = not made and target.manifest.exists()
+        if finished and len(versions_of(target.manifest.ref())) > 1:
+            # A clone places one version of it: whoever wrote more has taken the copy into use.
+            release(target)
+            raise Conflict(f"'{target.root.uri}' is a graph already", _ELSEWHERE)
         yield Claim(lock, not made, finished)
 
 
