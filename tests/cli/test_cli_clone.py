@@ -69,7 +69,7 @@ def test_both_places_are_needed(cli, graph, arguments):
         ("library", ".", 1, "lies inside"),
         ("library", "full", 3, "is not empty: it has note.txt"),
         ("library", "note.txt", 1, "is a file, not a directory"),
-        ("library", "http://127.0.0.1:1/graph", 1, "works on storage only"),
+        ("library", "http://127.0.0.1:1/graph", 1, "a directory, file:// or s3://"),
         ("library", "ftp://host/graph", 1, "unsupported URI scheme"),
     ],
 )

@@ -143,6 +143,14 @@ def test_a_misspelt_command_gets_a_suggestion(cli):
     assert "Did you mean 'snapshot'?" in cli("snapshto").err
 
 
+def test_an_option_that_is_missing_is_told_in_one_line_with_its_values(cli, graph):
+    done = cli("load", "library", "--data", "rows.jsonl")
+    assert (done.code, done.err.splitlines()[0]) == (
+        2,
+        "error: Missing option '--mode'. Choose from: append, merge, overwrite",
+    )
+
+
 @pytest.mark.parametrize("line", [["frob", "--json"], ["snapshot", "--frob", "--format", "json"]])
 def test_usage_errors_have_a_json_body_too(cli, line):
     done = cli(*line)

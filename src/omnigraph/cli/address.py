@@ -30,7 +30,7 @@ def _usable(verb: str, uri: str) -> str:
     if uri.lower().startswith(("http://", "https://")):
         raise BadRequest(
             f"omnigraph {verb} works on storage only, and '{uri}' is a server URL",
-            "Give the graph's directory with --store.",
+            "Give the graph's own place: a directory, file:// or s3://.",
         )
     try:
         uri.encode()

@@ -135,8 +135,8 @@ def _violation(found: Mapping[str, Any]) -> str:
 
 
 def _usage(error: typer.TyperException) -> Failure:
-    # The parser names the kind of its own error in the middle of the sentence.
-    text = error.format_message().replace(": Value error, ", ": ")
+    # The parser names the kind of its own error in the middle of the sentence, and sets lists over several lines.
+    text = " ".join(error.format_message().replace(": Value error, ", ": ").split())
     hint = getattr(error, "hint", "")
     context = getattr(error, "ctx", None)
     if not hint and context is not None:
