@@ -44,4 +44,4 @@ def test_refusals_have_their_exit_codes(cli, graph):
     }
     for words, (code, says) in cases.items():
         done = cli("branch", *words, "--store", "library")
-        assert (done.code, says in done.err) == (code, True), done.err
+        assert (done.code, says in done.err, "hint: " in done.err) == (code, True, True), done.err

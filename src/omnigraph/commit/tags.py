@@ -82,7 +82,10 @@ def _refuse_tag_name(ctx: CommitContext, name: str) -> None:
         raise Conflict(f"tag '{name}' already exists at {found.graph_commit_id}", _FOR_GOOD)
     clash = next((n for n in tag_names(ctx.objects) if n.startswith(f"{name}/") or name.startswith(f"{n}/")), None)
     if clash is not None:
-        raise Conflict(f"tag names may not be path ancestors or descendants: '{name}' and '{clash}'")
+        raise Conflict(
+            f"tag names may not be path ancestors or descendants: '{name}' and '{clash}'",
+            "Choose another name, or delete that tag first.",
+        )
 
 
 def _refuse_reclaimed(ctx: CommitContext, snapshot: Snapshot) -> None:

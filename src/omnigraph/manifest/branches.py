@@ -45,7 +45,10 @@ def create_manifest_branch(manifest: ManifestStore, source: str | None, name: st
         raise Conflict(f"branch '{name}' already exists", "Choose another name, or delete it first.")
     clash = next((n for n in refs if n.startswith(f"{name}/") or name.startswith(f"{n}/")), None)
     if clash is not None:
-        raise Conflict(f"branch names may not be path ancestors or descendants: '{name}' and '{clash}'")
+        raise Conflict(
+            f"branch names may not be path ancestors or descendants: '{name}' and '{clash}'",
+            "Choose another name, or delete that branch first.",
+        )
     state = manifest.state(source)
     fork_branch_from_state(manifest.ref(), source, name, state.version)
     manifest.forget(name)

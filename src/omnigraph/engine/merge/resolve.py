@@ -128,7 +128,7 @@ def read_choices(path: str, heads: Heads, granularity: Granularity) -> dict[tupl
     told = _object(path, _loaded(path), "the file", _MEMBERS)
     for name in (*_HEADS, "choices"):
         if name not in told:
-            raise _bad(path, f"has no '{name}'", _ANOTHER)
+            raise _bad(path, f"it has no '{name}'", _ANOTHER)
     if {name: told[name] for name in _HEADS} != heads.to_json():
         raise Conflict(
             "resolution file is for other heads",
@@ -178,7 +178,7 @@ def _loaded(path: str) -> Any:
     except OSError as error:
         raise BadRequest(f"cannot read '{path}': {error.strerror}") from error
     except ValueError as error:
-        raise _bad(path, f"is not valid JSON: {error}", "Nothing was written. Correct the file.") from error
+        raise _bad(path, f"it is not valid JSON: {error}", "Nothing was written. Correct the file.") from error
 
 
 def _entry(path: str, number: int, entry: Any) -> tuple[tuple[str, str], Choice | None]:
@@ -200,11 +200,12 @@ def _entry(path: str, number: int, entry: Any) -> tuple[tuple[str, str], Choice 
 
 
 def _object(path: str, value: Any, place: str, members: frozenset[str] | None) -> dict[str, Any]:
+    hint = _ANOTHER if place == "the file" else ""
     if not isinstance(value, dict):
-        raise _bad(path, f"{place} is not an object", _ANOTHER if place == "the file" else "")
+        raise _bad(path, f"{place} is not an object", hint)
     unknown = sorted(value.keys() - members) if members is not None else []
     if unknown:
-        raise _bad(path, f"{place} has an unknown member '{unknown[0]}'")
+        raise _bad(path, f"{place} has an unknown member '{unknown[0]}'", hint)
     return value
 
 
