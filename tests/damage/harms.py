@@ -126,6 +126,14 @@ def foreign_compaction(graph: og.Graph) -> None:
     assert foreign(graph, PERSON).version > pinned(graph, PERSON).version
 
 
+def foreign_compaction_of_a_fork(graph: og.Graph) -> None:
+    """Deleted rows go for good, and Lance leaves the indexes that the fork inherited without files."""
+    graph.branch_create("draft")
+    graph.mutate("query gone() { delete Person where age < 8 }", branch="draft")
+    foreign(graph, PERSON, "draft").optimize.compact_files()
+    assert foreign(graph, PERSON, "draft").version > pinned(graph, PERSON, "draft").version
+
+
 def unreadable_history(graph: og.Graph) -> None:
     """The newest version opens, one below it does not."""
     foreign_append(graph)

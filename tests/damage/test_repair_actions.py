@@ -32,6 +32,7 @@ from harms import (
     edited_schema,
     foreign_append,
     foreign_compaction,
+    foreign_compaction_of_a_fork,
     foreign_delete,
     late_effect,
     lost_data_file,
@@ -230,6 +231,28 @@ def test_an_index_that_an_adopted_version_dropped_is_rebuilt_in_the_same_run(gra
     ]
     assert "id_btree_idx" in pinned(reopened(graph), PERSON).index_states()
     assert kinds(verify(graph)) == []
+
+
+def test_indexes_that_an_adopted_compaction_broke_are_rebuilt_in_the_same_run(graph: og.Graph) -> None:
+    foreign_compaction_of_a_fork(graph)
+    rows = ids(graph, PERSON, "draft")
+    told = actions(repair(graph, confirm=True))
+    assert told[0] == (PERSON, "draft", "drift_maintenance", "healed")
+    assert len(told) > 1
+    assert {action for *_, action in told[1:]} == {"rebuilt"}
+    assert kinds(verify(graph)) == []
+    insert(reopened(graph), "written after", "draft")
+    assert ids(reopened(graph), PERSON, "draft") == sorted([*rows, "written after"])
+
+
+def test_no_writer_adopts_a_compaction_that_broke_indexes(graph: og.Graph) -> None:
+    foreign_compaction_of_a_fork(graph)
+    rows = ids(graph, PERSON, "draft")
+    with pytest.raises(og.Drift) as refused:
+        insert(graph, "next", "draft")
+    assert "omnigraph repair" in refused.value.hint
+    assert ids(reopened(graph), PERSON, "draft") == rows
+    assert kinds(verify(graph)) == [("drift_maintenance", "draft", PERSON)]
 
 
 def test_a_torn_manifest_version_is_removed(anywhere: og.Graph) -> None:

@@ -19,8 +19,9 @@ from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import BranchState, branch_label
 from omnigraph.storage.apply import Slot, read_slot, restore
 from omnigraph.storage.durable import sync_place
+from omnigraph.storage.inventory import lacks_index_files
 from omnigraph.storage.stage import RESTORE_STEP, Stamp
-from omnigraph.storage.tables import head_version
+from omnigraph.storage.tables import head_version, open_table
 
 RECOVERY_ACTOR = "omnigraph:recovery"
 _log = logging.getLogger("omnigraph.recovery")
@@ -103,7 +104,9 @@ def _heal(
     head = _head(ctx, entry)
     above = [read_slot(ref, v) for v in range(entry.table_version + 1, head + 1)]
     outcome = verdict(above) if above else Verdict.FOREIGN
-    if outcome is Verdict.FOREIGN:
+    # Lance's own compaction of a fork leaves indexes that the fork inherited without files; repair builds them again.
+    breaks = outcome is Verdict.ADOPT and lacks_index_files(open_table(ref, head, table_key))
+    if outcome is Verdict.FOREIGN or breaks:
         raise Drift(table_key, branch_label(branch), entry.table_version, head)
     version = head
     if outcome is Verdict.ADOPT:

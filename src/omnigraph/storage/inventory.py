@@ -52,6 +52,12 @@ def recorded_segments(table: Table) -> Iterator[RecordedSegment]:
                 yield RecordedSegment(index.name, tuple(index.field_names), index.index_type, folder, size)
 
 
+def lacks_index_files(table: Table) -> bool:
+    """Whether a segment of an index has no files where the version says they lie."""
+    objects = table.ref.root.objects
+    return any(next(iter(objects.walk(segment.folder)), None) is None for segment in recorded_segments(table))
+
+
 class _Places:
     """Where files lie that a fork has from its base; a base outside the root was refused when the table was opened."""
 

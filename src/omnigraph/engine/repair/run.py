@@ -30,7 +30,8 @@ from omnigraph.engine.repair.result import RepairedTable, RepairResult
 from omnigraph.engine.schema import SchemaKeeper
 from omnigraph.engine.verify.findings import Damage, Finding, VerifyResult
 from omnigraph.engine.verify.ground import MANIFEST_KEY
-from omnigraph.engine.verify.inspection import UNREADABLE
+from omnigraph.engine.verify.indexes import check_indexes
+from omnigraph.engine.verify.inspection import UNREADABLE, Inspection
 from omnigraph.engine.verify.pins import damage_of, told_of
 from omnigraph.engine.verify.run import verify
 from omnigraph.engine.view import Current, View
@@ -136,9 +137,9 @@ class Mending:
             pins = [pin for found in healed if (pin := self._maintained(state, found)) is not None]
             if pins:
                 publish_heads(self.ctx, state, pins, lock, forced=False)
-                self._note_dropped(branch, pins)
                 keys = {pin.table_key for pin in pins}
                 self.done |= {f: Decision(Action.HEALED) for f in healed if f.table_key in keys}
+        self._note_indexes(branch, pins)
 
     def _remove(self, state: BranchState, found: Finding, lock: HeldLock) -> None:
         """Torn versions go; what lies below them is classified again."""
@@ -195,12 +196,12 @@ class Mending:
                     judged = self._judged(state, findings)
                 if judged.pins:
                     publish_heads(self.ctx, state, judged.pins, lock, forced=True)
-                    self._note_dropped(branch, judged.pins)
         forced = {pin.table_key for pin in judged.pins}
         for found in findings:
             why = judged.refusals.get(found.table_key or "")
             done = Decision(Action.FORCED if found.table_key in forced else Action.NO_OP)
             self.done[found] = done if why is None else Decision(Action.REFUSED, why)
+        self._note_indexes(branch, judged.pins)
 
     def _judged(self, state: BranchState, findings: Sequence[Finding]) -> Judgement:
         """Of the tables that still are ahead of their pins; whoever healed the others was first."""
@@ -208,16 +209,17 @@ class Mending:
         keys = [key for key, entry in entries.items() if damage_of(drift_of(self.ctx, entry)) is not None]
         return judge(self.ctx, state, keys, self._current(), self.progress)
 
-    def _note_dropped(self, branch: str | None, pins: Sequence[NewPin]) -> None:
-        """Indexes that went with what was adopted are missing from now on."""
+    def _note_indexes(self, branch: str | None, pins: Sequence[NewPin]) -> None:
+        """Indexes that went with what was adopted, or answer otherwise than its rows, are to be built anew."""
+        look = Inspection.of(self.ctx, self.progress)
         for pin in pins:
             ref = self.ctx.ref(pin.entry.location, pin.entry.table_branch)
-            had, has = (open_table(ref, v, pin.table_key).index_states() for v in (pin.entry.table_version, pin.head))
-            for name in sorted(had.keys() - has.keys()):
+            had, table = (open_table(ref, v, pin.table_key) for v in (pin.entry.table_version, pin.head))
+            for name in sorted(had.index_states().keys() - table.index_states().keys()):
                 told = f"index {name} of v{pin.entry.table_version} is no more in v{pin.head}"
-                self.later.append(
-                    Finding(Damage.MISSING_INDEX, branch_label(branch), pin.table_key, told, pin.head, pin.head)
-                )
+                look.add(Damage.MISSING_INDEX, branch, pin.table_key, told, pinned=pin.head, head=pin.head)
+            check_indexes(look, branch, pin.table_key, pin.entry, table)
+        self.later += look.findings
 
     def _current(self) -> Current:
         main = self.ctx.manifest.state()
