@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import lance
@@ -39,6 +40,19 @@ def test_status_shows_drift_and_still_exits_zero(cli, graph):
     done = cli("status", "library")
     assert done.code == 0
     assert "  node:Person v3 rows=3 fragments=2 unindexed=3 DRIFT head=v4; omnigraph repair" in done.lines
+
+
+def test_a_branch_that_cannot_be_read_is_told_beside_the_others(cli, graph):
+    create_manifest_branch(graph.context.manifest, None, "draft")
+    shutil.copytree("library", "moved")
+    done = cli("status", "moved")
+    assert done.code == 0
+    assert "  node:Person v3 rows=3 fragments=2 unindexed=3" in done.lines
+    told = done.lines[done.lines.index("branch: draft") :]
+    assert "graph was moved or copied; run omnigraph clone" in told[2]
+    main, draft = cli("status", "moved", "--json").json["branches"]
+    assert (main["branch"], "error" in main, len(main["tables"])) == ("main", False, 3)
+    assert (draft["branch"], list(draft)) == ("draft", ["branch", "error", "lock"])
 
 
 def test_status_json_says_the_same_as_one_object(cli, graph):

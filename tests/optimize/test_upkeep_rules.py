@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,7 @@ def test_the_file_of_the_documentation_is_read_as_it_says(tmp_path: Path) -> Non
         ("{do: optimize, when: {fragments: many}}", "whole number"),
         ("{do: optimize, when: {every: 3 weeks}}", "duration"),
         ("{do: optimize, keep: 3}", "means nothing for optimize"),
+        ("{do: optimize, branches: []}", "names no branch"),
         ("{do: cleanup}", "needs keep, older_than, or both"),
         ("{do: cleanup, keep: 3, branches: [main]}", "means nothing for cleanup"),
         ("{do: cleanup, keep: 3, when: {fragments: 3}}", "only wait for 'every'"),
@@ -169,6 +171,18 @@ def test_a_failing_rule_is_told_and_the_others_run(graph: og.Graph, tmp_path: Pa
     assert "gone" in gone.error
     assert (main.error, last.error) == (None, None)
     assert fragments(graph)[P] == 1
+
+
+def test_a_branch_that_cannot_be_read_keeps_no_rule_of_others_from_running(graph: og.Graph, tmp_path: Path) -> None:
+    graph.branch_create("draft")
+    moved = og.Graph.open(str(shutil.copytree(graph.uri, tmp_path / "moved")))
+    file = rules_in(tmp_path, "version: 1\nrules: [{do: optimize, when: {fragments: 3, every: 1d}}]\n")
+    main, draft = moved.upkeep(file)
+    assert (main.branch, main.error) == ("main", None)
+    assert (draft.branch, draft.why) == ("draft", "it cannot be read")
+    assert draft.error is not None
+    assert "moved or copied" in draft.error
+    assert fragments(moved)[P] == 1
 
 
 def test_a_failed_cleanup_is_not_noted_as_run(graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from omnigraph.base.errors import OmniError
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.commit.context import CommitContext
 from omnigraph.commit.locks import Holder
@@ -14,7 +15,7 @@ from omnigraph.engine.write.ensure_indices import unindexed_rows
 from omnigraph.manifest import layout
 from omnigraph.manifest.branches import visible_branches
 from omnigraph.manifest.projections import projected_ids
-from omnigraph.manifest.store import branch_name, refuse_internal
+from omnigraph.manifest.store import branch_label, branch_name, refuse_internal
 from omnigraph.storage.tables import head_version, open_table
 
 
@@ -44,6 +45,8 @@ class BranchStatus:
     projection_lag: int
     lock: Holder | None
     tables: tuple[TableStatus, ...]
+    error: str | None = None
+    """Why the branch could not be looked at; then nothing but its name and its lock is known."""
 
 
 @dataclass(frozen=True)
@@ -87,11 +90,22 @@ def _refuse_unknown(ctx: CommitContext, branch: str | None) -> None:
 
 
 def read_status(ctx: CommitContext, catalog: Catalog) -> GraphStatus:
-    branches = tuple(_branch(ctx, branch_name(label), catalog) for label in visible_branches(ctx.manifest))
+    found = (_looked_at(ctx, branch_name(label), catalog) for label in visible_branches(ctx.manifest))
+    branches = tuple(branch for branch in found if branch is not None)
     done = recorded(ctx.root)
     pending, unreadable = readable_sidecars(ctx.objects)
     last = done[0] if done else None
     return GraphStatus(ctx.root.uri, branches, tuple(pending), last, tuple(unreadable), tuple(list_heartbeats(ctx)))
+
+
+def _looked_at(ctx: CommitContext, branch: str | None, catalog: Catalog) -> BranchStatus | None:
+    """One branch, None if it was deleted meanwhile; what is broken about it hides no other."""
+    try:
+        return _branch(ctx, branch, catalog)
+    except OmniError as error:
+        if branch is not None and ctx.manifest.branch(branch) is None:
+            return None
+        return BranchStatus(branch_label(branch), None, 0, 0, 0, 0, ctx.locks.holder(branch), (), str(error))
 
 
 def _branch(ctx: CommitContext, branch: str | None, catalog: Catalog) -> BranchStatus:
@@ -108,7 +122,7 @@ def _branch(ctx: CommitContext, branch: str | None, catalog: Catalog) -> BranchS
         counts = entry.row_count, table.fragment_count(), fresh
         tables.append(TableStatus(key, entry.table_version, head, *counts, entry.table_branch == branch))
     return BranchStatus(
-        branch or "main",
+        branch_label(branch),
         state.head_id,
         state.version,
         state.stamp,

@@ -81,6 +81,9 @@ def _refuse_unfit(item: Branch, given: Mapping[str, Branch], do: str) -> None:
     foreign |= set() if do == "cleanup" else {"keep", "older_than"}
     for name in sorted(foreign & set(given)):
         item.problems.add(given[name].spot, "unknown_key", f"'{name}' means nothing for {do}")
+    if "branches" in given and given["branches"].is_list and not given["branches"].items():
+        told = f"names no branch; leave it out or use '{EVERY_BRANCH}'"
+        item.problems.add(given["branches"].spot, "missing_key", told)
     if do == "cleanup" and not {"keep", "older_than"} & set(given):
         item.problems.add(item.spot, "missing_key", "cleanup needs keep, older_than, or both")
 

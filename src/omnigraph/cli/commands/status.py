@@ -50,6 +50,10 @@ def _lines(status: GraphStatus) -> Iterator[str]:
 
 def _branch_lines(branch: BranchStatus) -> Iterator[str]:
     yield f"branch: {branch.branch}"
+    if branch.error is not None:
+        yield f"  lock: {lock_text(branch.lock)}"
+        yield one_line(f"  UNREADABLE {branch.error}; omnigraph verify")
+        return
     yield f"  head: {branch.head_commit_id or '-'}"
     yield f"  manifest_version: {branch.graph_version}"
     yield f"  internal_schema: {branch.internal_schema}"
@@ -78,6 +82,12 @@ def _body(status: GraphStatus) -> dict[str, Any]:
 
 
 def _branch_body(branch: BranchStatus) -> dict[str, Any]:
+    if branch.error is not None:
+        return {
+            "branch": branch.branch,
+            "error": branch.error,
+            "lock": lock_body(branch.lock) if branch.lock else None,
+        }
     return {
         "branch": branch.branch,
         "head_commit_id": branch.head_commit_id,

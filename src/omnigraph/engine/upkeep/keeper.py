@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from omnigraph.base.clock import now_us
 from omnigraph.base.errors import OmniError
-from omnigraph.engine.status import GraphStatus
+from omnigraph.engine.status import BranchStatus, GraphStatus
 from omnigraph.engine.upkeep.rules import Due, Facts, Rule, due
 from omnigraph.manifest.lineage import GraphCommit
 
@@ -53,15 +53,21 @@ class Outcome:
 def facts_of(graph: Kept, rules: Sequence[Rule]) -> list[Facts]:
     """What the conditions of the rules are about."""
     asks_time = any(rule.when is not None and rule.when.every is not None for rule in rules)
-    return [
-        Facts(
-            branch.branch,
-            max((t.fragments for t in branch.tables if t.owned), default=0),
-            max((t.unindexed_rows for t in branch.tables if t.owned), default=0),
-            _last_us(graph.list_commits(branch.branch)) if asks_time else {},
-        )
-        for branch in graph.status().branches
-    ]
+    return [_facts(graph, branch, asks_time) for branch in graph.status().branches]
+
+
+def _facts(graph: Kept, branch: BranchStatus, asks_time: bool) -> Facts:
+    try:
+        last_us = _last_us(graph.list_commits(branch.branch)) if asks_time and branch.error is None else {}
+    except OmniError as error:
+        return Facts(branch.branch, error=str(error))
+    return Facts(
+        branch.branch,
+        max((t.fragments for t in branch.tables if t.owned), default=0),
+        max((t.unindexed_rows for t in branch.tables if t.owned), default=0),
+        last_us,
+        branch.error,
+    )
 
 
 def _last_us(commits: Sequence[GraphCommit]) -> dict[str, int]:

@@ -48,6 +48,8 @@ class Facts:
     fragments: int = 0
     unindexed_rows: int = 0
     last_us: Mapping[str, int] = field(default_factory=dict)
+    error: str | None = None
+    """Why nothing is known of it."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ class Due:
 def due(rules: Sequence[Rule], facts: Sequence[Facts], runs_us: Mapping[str, int], now_us: int) -> list[Due]:
     """What is due now, in the order of the rules, and of the branches that each names.
 
-    `runs_us`: when rules for the whole graph last ran, by name. A branch that is named and not there is due: running
-    the rule there tells what is wrong.
+    `runs_us`: when rules for the whole graph last ran, by name. A branch that is named and not there, or cannot be
+    read, is due: running the rule there tells what is wrong.
     """
     known = {fact.branch: fact for fact in facts}
     found: list[Due] = []
@@ -75,7 +77,7 @@ def due(rules: Sequence[Rule], facts: Sequence[Facts], runs_us: Mapping[str, int
         for branch in branches_of(rule, [fact.branch for fact in facts]):
             fact = known.get(branch)
             last = fact.last_us.get(rule.do) if fact is not None else None
-            why = "there is no such branch" if fact is None else _reason(rule.when, fact, last, now_us)
+            why = _unknown(fact) or _reason(rule.when, fact, last, now_us)
             found += [] if why is None else [Due(rule, branch, why)]
     return found
 
@@ -84,6 +86,13 @@ def branches_of(rule: Rule, present: Sequence[str]) -> list[str]:
     """The branches a rule is for, each once."""
     named = [b for name in rule.branches for b in (present if name == EVERY_BRANCH else (name,))]
     return list(dict.fromkeys(named))
+
+
+def _unknown(fact: Facts | None) -> str | None:
+    """Why conditions cannot be asked of a branch."""
+    if fact is None:
+        return "there is no such branch"
+    return "it cannot be read" if fact.error is not None else None
 
 
 def _reason(when: When | None, fact: Facts | None, last_us: int | None, now_us: int) -> str | None:
