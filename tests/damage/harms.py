@@ -108,6 +108,12 @@ def torn_manifest(graph: og.Graph) -> None:
             graph.context.objects.put(file.key, b"")
 
 
+def newer_stamp(graph: og.Graph) -> None:
+    """What an omnigraph of the future leaves."""
+    manifest = lance.dataset(graph.context.manifest.ref().uri, storage_options=graph.context.manifest.ref().options)
+    manifest.update_schema_metadata({"omnigraph:internal_schema_version": "9"})
+
+
 def lost_manifest_file(graph: og.Graph) -> None:
     lose(graph, next(file.key for file in graph.context.objects.walk(f"{layout.MANIFEST}/data")))
 

@@ -35,6 +35,7 @@ from harms import (
     edited_schema,
     foreign_append,
     foreign_compaction,
+    foreign_compaction_of_a_fork,
     foreign_delete,
     foreign_key,
     garbled_state,
@@ -48,6 +49,7 @@ from harms import (
     lost_manifest_file,
     lost_pin,
     lost_schema,
+    newer_stamp,
     not_unique,
     out_of_range,
     pending_sidecar,
@@ -93,9 +95,11 @@ CASES = [
     Case(torn_manifest_head, "unreadable_above_pin", "__manifest", "torn"),
     Case(torn_manifest, "manifest_unreadable", "__manifest", "cannot be"),
     Case(lost_manifest_file, "manifest_unreadable", "__manifest", "cannot be read"),
+    Case(newer_stamp, "manifest_unreadable", "__manifest", "upgrade omnigraph first"),
     Case(foreign_append, "drift_data", PERSON, "(Append)"),
     Case(foreign_delete, "drift_data", PERSON, "(Delete)"),
     Case(foreign_compaction, "drift_maintenance", PERSON, "Rewrite"),
+    Case(foreign_compaction_of_a_fork, "drift_maintenance", PERSON, "Rewrite", "draft"),
     Case(unreadable_history, "drift_unverifiable", PERSON, "cannot be read"),
     Case(late_effect, "late_effects", PERSON, "landed late"),
     Case(wrong_count, "content_mismatch", PERSON, "the manifest says 5"),
@@ -165,6 +169,11 @@ def test_one_harm_is_one_finding(graph: og.Graph) -> None:
     """What follows from a harm is not told as a second one."""
     lost_data_file(graph)
     assert kinds(verify(graph)) == [("missing_data_file", "main", PERSON)]
+
+
+def test_nobody_is_told_to_restore_a_graph_that_a_newer_omnigraph_wrote(graph: og.Graph) -> None:
+    newer_stamp(graph)
+    assert [f.repair for f in verify(graph).findings] == ["look again with a newer omnigraph; the graph may be whole"]
 
 
 def test_a_graph_that_was_moved_has_branches_that_point_elsewhere(graph: og.Graph, tmp_path: Path) -> None:

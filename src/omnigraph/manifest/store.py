@@ -278,12 +278,16 @@ def _read_rows(table: Table, where: str | None = None) -> list[Row]:
     return from_arrow(plain.append_column(CREATED_AT_VERSION, zeros))
 
 
+class NewerGraph(Conflict):
+    """A newer omnigraph wrote it; what it means is not known here."""
+
+
 def stamp_of(table: Table) -> int:
     """The internal schema version a manifest carries; no stamp is the oldest shape."""
     value = (table.schema.metadata or {}).get(STAMP_KEY.encode())
     stamp = int(value) if value is not None else 1
     if stamp > INTERNAL_MANIFEST_SCHEMA_VERSION:
-        raise Conflict(
+        raise NewerGraph(
             f"internal schema version {stamp} is newer than supported {INTERNAL_MANIFEST_SCHEMA_VERSION}; "
             "upgrade omnigraph first",
             "Install a newer omnigraph and open the graph again.",

@@ -8,12 +8,13 @@ from omnigraph.base.errors import GraphMoved, NotFound, OmniError
 from omnigraph.engine.verify.findings import Damage
 from omnigraph.engine.verify.inspection import UNREADABLE, Inspection
 from omnigraph.manifest import layout
-from omnigraph.manifest.store import BranchState
+from omnigraph.manifest.store import BranchState, NewerGraph
 from omnigraph.storage.inventory import recorded_files
 from omnigraph.storage.refs import branch_files, read_branch
 from omnigraph.storage.tables import torn_versions
 
 MANIFEST_KEY = "__manifest"
+_UPGRADE = "look again with a newer omnigraph; the graph may be whole"
 # What decoding rows of any content may raise besides our own errors.
 _GARBLED = (ValueError, KeyError, TypeError, AttributeError, IndexError)
 
@@ -43,7 +44,10 @@ def check_manifest(look: Inspection, branch: str | None) -> None:
         return
     except (OmniError, *_GARBLED) as error:
         if branch is None or _is_there(look, branch):
-            look.add(Damage.MANIFEST, branch, MANIFEST_KEY, f"the manifest cannot be read: {_told(error)}")
+            told, repair = f"the manifest cannot be read: {_told(error)}", ""
+            if isinstance(error, NewerGraph):
+                repair = _UPGRADE
+            look.add(Damage.MANIFEST, branch, MANIFEST_KEY, told, repair=repair)
         return
     before = len(look.findings)
     try:
