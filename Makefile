@@ -31,7 +31,7 @@ test: $(READY) lint strace  ## lint and all tests but the whole products of case
 	$(PYTEST) $(SIDE_BY_SIDE) -m "not full"
 
 quick: $(READY)  ## the fast ring
-	$(PYTEST) -m "not slow and not spark and not full"
+	$(PYTEST) $(SIDE_BY_SIDE) -m "not slow and not spark and not full"
 
 test-full: $(READY) lint strace  ## everything, whole products included
 	$(PYTEST)

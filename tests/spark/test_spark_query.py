@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +119,36 @@ def test_a_query_on_spark_keeps_the_limits_of_a_read(places: dict[str, og.Graph]
     assert limited(limits_result_rows=36).query(PEOPLE, engine="spark", timeout_ms=120_000).row_count == 36
 
 
+def running_tasks(spark: Any) -> set[str]:
+    """The threads of the JVM that work on a task now; each task has a name of its own."""
+    threads = spark._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
+    return {name for name in (thread.getName() for thread in threads) if " launch worker for task " in name}
+
+
 @pytest.mark.timeout(180)
-def test_a_query_on_spark_that_would_take_hours_is_stopped(places: dict[str, og.Graph]) -> None:
-    everybody = " ".join(f"$p{n}: Person" for n in range(14))
-    endless = f"query q() {{ match {{ {everybody} $p0.age < $p1.age }} return {{ max($p13.name) as m }} }}"
-    with pytest.raises(og.LimitExceeded, match="longer than 4000 ms"):
-        places["walks"].query(endless, engine="spark", timeout_ms=4_000)
+def test_a_query_on_spark_that_would_take_hours_is_stopped_and_so_are_its_tasks(
+    places: dict[str, og.Graph], spark: Any
+) -> None:
+    everybody = " ".join(f"$p{n}: Person" for n in range(12))
+    endless = f"query q() {{ match {{ {everybody} $p0.age < $p1.age }} return {{ max($p11.name) as m }} }}"
+    for timeout_ms in (4_000, 16_000, 64_000):
+        with ThreadPoolExecutor(1) as pool:
+            asked = pool.submit(places["walks"].query, endless, engine="spark", timeout_ms=timeout_ms)
+            seen: Counter[str] = Counter()
+            while not asked.done():
+                seen.update(running_tasks(spark))
+                time.sleep(0.1)
+        with pytest.raises(og.LimitExceeded, match=f"longer than {timeout_ms} ms"):
+            asked.result()
+        # The one that would take hours, not one of those that read its few rows.
+        if max(seen.values(), default=0) > 10:
+            break
+    assert max(seen.values()) > 10, "the long task did not begin in time"
+    for _ in range(200):
+        if not running_tasks(spark):
+            break
+        time.sleep(0.05)
+    assert running_tasks(spark) == set(), "a task goes on though nobody waits for it"
     assert places["walks"].query(PEOPLE, engine="spark").row_count == 36
 
 

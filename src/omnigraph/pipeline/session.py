@@ -39,11 +39,14 @@ from omnigraph.pipeline.java import JavaRuntime, bundled_java, find_java
 from omnigraph.pipeline.masters import is_local, is_loopback, is_server, refuse_nonsense, refuse_unreachable
 from omnigraph.settings import Settings
 
-# What our SQL and its answers rely on; a session of ours has them on every kind of Spark.
+# What our SQL, its answers and its end rely on; a session of ours has them on every kind of Spark.
 _MEANING = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Rows of a cross product that lie in a plain buffer are walked without a look whether the task was cancelled: one
+    # that was stopped for its time would go on to its end, in hours. Rows of a sorter are walked with that look.
+    "spark.sql.cartesianProductExec.buffer.in.memory.threshold": "0",
 }
 _REASON_CHARS_MAX = 500
 _starting = threading.Lock()
