@@ -38,6 +38,8 @@ class Reads:
         self._branch: str | None = None
         self._schema = SchemaKeeper(context.manifest)
         self._reader = Reader(context.settings, context.root.uri)
+        self._newest: tuple[BranchState, View] | None = None
+        """The last view of main and the head it shows."""
         context.watchers.append(self._reader.committed)
 
     def __repr__(self) -> str:
@@ -96,7 +98,12 @@ class Reads:
             state = self._ctx.manifest.state(name)
             return self.current(state).view(state.snapshot(), state.incarnation)
         catalog, main = self._in_force(self._ctx.manifest.state())
-        return View(self._ctx.root, main.snapshot(), catalog, main.incarnation)
+        known = self._newest
+        if known is not None and known[0] is main and known[1].catalog is catalog:
+            return known[1]
+        view = View(self._ctx.root, main.snapshot(), catalog, main.incarnation)
+        self._newest = (main, view)
+        return view
 
     def view_at(self, snapshot: Snapshot) -> View:
         """A snapshot of any time and branch by the schema in force."""

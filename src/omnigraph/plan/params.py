@@ -31,10 +31,12 @@ def bind_parameters(declared: Sequence[ParamSpec], given: Any = None) -> dict[st
     members = _members(given)
     specs = {spec.name: spec for spec in declared}
     for name, value in members.items():
+        if name in specs:
+            continue
         if name.startswith(RESERVED_PREFIX):
             hint = f"Names beginning with {RESERVED_PREFIX} are kept for the engine."
             raise BadRequest(f"parameter name '{name}' is reserved", hint)
-        if name not in specs and _holds_object(value):
+        if _holds_object(value):
             raise BadRequest(f"param '{name}': object is not supported")
     return {spec.name: _bound(spec, members, specs) for spec in declared}
 
@@ -129,6 +131,9 @@ def _plain(value: Any) -> Any:
 
 
 def _scalar(scalar: ScalarType, value: Any) -> Stored:
+    if scalar is ScalarType.STRING and isinstance(value, str):
+        _refuse_lone_surrogates(value)
+        return value
     if scalar in INTEGER_RANGES:
         return _integer(scalar, value)
     if scalar in FLOATS:

@@ -97,7 +97,7 @@ class LocalObjectStore:
             return Stored(data, _etag(data))
 
     def exists(self, key: str) -> bool:
-        return os.path.exists(f"{self.root}/{key}")
+        return os.access(f"{self.root}/{key}", os.F_OK)
 
     def put(self, key: str, data: bytes) -> None:
         with translated(f"write {key}"), self._written(key, data) as temporary:
