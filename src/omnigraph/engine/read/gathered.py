@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.engine.read.found import Found
 from omnigraph.engine.read.rows import Rows
 
 # Answers with fewer rows are made at once.
@@ -17,7 +18,7 @@ _BATCH_ROWS = 16_384
 class Gathered:
     """`columns` gives the values of some of the rows."""
 
-    def __init__(self, schema: pa.Schema, rows: Rows, columns: Callable[[Rows], pa.Table]) -> None:
+    def __init__(self, schema: pa.Schema, rows: Rows, columns: Callable[[Rows], Found]) -> None:
         self.schema = schema
         self.num_rows = rows.count
         self._rows = rows
@@ -28,4 +29,4 @@ class Gathered:
     def batches(self) -> Iterator[pa.RecordBatch]:
         for first in range(0, self.num_rows, _BATCH_ROWS):
             places = np.arange(first, min(first + _BATCH_ROWS, self.num_rows))
-            yield from self._columns(self._rows.at(places)).combine_chunks().to_batches()
+            yield from self._columns(self._rows.at(places)).batches()

@@ -12,6 +12,7 @@ from omnigraph.catalog.catalog import NodeType
 from omnigraph.catalog.types import ScalarType, arrow_type
 from omnigraph.engine.read import gathered
 from omnigraph.engine.read.execute import Executor
+from omnigraph.engine.read.found import Found
 from omnigraph.engine.read.gathered import Gathered
 from omnigraph.engine.read.groups import Codes, aggregated, grouped
 from omnigraph.engine.read.hot.nodes import NodeImage
@@ -41,12 +42,16 @@ class Output:
         self._run = executor
         self._scores = scores
 
-    def of(self, rows: Rows) -> pa.Table | Gathered:
-        """The result of the plan from the rows of its steps; refused if it took more than a read may."""
+    def found(self) -> Found | pa.Table | Gathered:
+        """The result of the plan; refused if it took more than a read may."""
+        plan = self._plan
+        if plan.only_counts:
+            return Found(plan.schema, [[self._run.count(plan.step)]] * len(plan.columns), 1)
+        rows = self._run.rows(plan.step)
         if rows.count >= gathered.GATHERED_ROWS_MIN and self._is_plain:
             places = self._ordered(rows, None)
             if len(places) >= gathered.GATHERED_ROWS_MIN:
-                return Gathered(self._plan.schema, rows.at(places), self._columns)
+                return Gathered(plan.schema, rows.at(places), self._columns)
         found = self._found(rows)
         allowance = self._run.allowance
         allowance.check()
@@ -55,7 +60,7 @@ class Output:
             allowance.reserve(found.nbytes)
         return found
 
-    def _found(self, rows: Rows) -> pa.Table:
+    def _found(self, rows: Rows) -> Found | pa.Table:
         plan = self._plan
         if plan.aggregated:
             return self._aggregated(rows)
@@ -64,10 +69,11 @@ class Output:
             rows = self._scores.best(plan, rows)
         if plan.late:
             return self._columns(rows.at(self._ordered(rows, None)))
-        table = self._columns(rows)
+        found = self._columns(rows)
         if plan.order:
+            table = found.table()
             return table.take(pa.array(self._ordered(rows, table)))
-        return table if plan.limit is None else table.slice(0, plan.limit)
+        return found if plan.limit is None else found.table().slice(0, plan.limit)
 
     @property
     def _is_plain(self) -> bool:
@@ -75,11 +81,6 @@ class Output:
         plan = self._plan
         asked = [column.value for column in plan.columns] + [sort.value for sort in plan.order]
         return not plan.aggregated and not any(isinstance(value, Ranking) for value in asked)
-
-    def counted(self, count: int) -> pa.Table:
-        """The result of a plan that only counts."""
-        schema = self._plan.schema
-        return pa.Table.from_arrays([pa.array([count], type_) for type_ in schema.types], schema=schema)
 
     def _ordered(self, rows: Rows, table: pa.Table | None) -> Places:
         plan = self._plan
@@ -98,9 +99,10 @@ class Output:
             return _one(table.column(value.index))
         return self._value(self._plan.columns[value.index].value, rows)
 
-    def _columns(self, rows: Rows) -> pa.Table:
-        self._run.allowance.reserve(rows.count * len(self._plan.columns) * _VALUE_BYTES)
-        return _table(self._plan.schema, [self._value(column.value, rows) for column in self._plan.columns])
+    def _columns(self, rows: Rows) -> Found:
+        columns = self._plan.columns
+        self._run.allowance.reserve(rows.count * len(columns) * _VALUE_BYTES)
+        return _fitted(self._plan.schema, [self._value(column.value, rows) for column in columns], rows.count)
 
     def _value(self, value: Selected, rows: Rows) -> pa.Array:
         match value:
@@ -135,7 +137,7 @@ class Output:
                 arrays.append(aggregated(value, None, groups))
             else:
                 arrays.append(aggregated(value, self._value(value.argument, rows), groups))
-        table = _table(plan.schema, arrays)
+        table = _fitted(plan.schema, arrays, len(groups)).table()
         if plan.order:
             keys = [Key(self._group_key(sort.value, heads, table), sort.descending) for sort in plan.order]
             table = table.take(pa.array(ordered(keys, _by_columns(plan.columns, table), table.num_rows, plan.limit)))
@@ -181,9 +183,9 @@ def _ids(bound: Bound, places: Places) -> pa.Array:
     return bound.at(places).values("id")
 
 
-def _table(schema: pa.Schema, arrays: Sequence[pa.Array]) -> pa.Table:
+def _fitted(schema: pa.Schema, arrays: Sequence[pa.Array], count: int) -> Found:
     fitted = [a if a.type == type_ else a.cast(type_) for a, type_ in zip(arrays, schema.types, strict=True)]
-    return pa.Table.from_arrays(fitted, schema=schema)
+    return Found(schema, fitted, count)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

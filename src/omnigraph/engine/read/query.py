@@ -20,6 +20,7 @@ from omnigraph.embeddings.embedder import Embedder, embedder_of
 from omnigraph.embeddings.vectors import Vector
 from omnigraph.engine.read.allowance import Allowance
 from omnigraph.engine.read.execute import Executor, Trace
+from omnigraph.engine.read.found import Found
 from omnigraph.engine.read.gathered import Gathered
 from omnigraph.engine.read.hot.cache import HotTables, State
 from omnigraph.engine.read.limits import ReadLimits
@@ -154,7 +155,7 @@ class Reader:
 
     def _table(
         self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None
-    ) -> pa.Table | Gathered:
+    ) -> Found | pa.Table | Gathered:
         settings = self._settings
         values = self.values(compiled, call)
         limits = ReadLimits.of(settings, call.timeout_ms)
@@ -164,10 +165,7 @@ class Reader:
         exact = call.exact or settings.search_vector_mode == "exact"
         with closing(LateEmbedder(settings, allowance)) as embed:
             output = Output(compiled.plan, executor, Scores(executor, embed, exact))
-            if compiled.plan.only_counts:
-                found = output.counted(executor.count(compiled.plan.step))
-            else:
-                found = output.of(executor.rows(compiled.plan.step))
+            found = output.found()
         self.hot.trim()
         if limits.result_rows and found.num_rows > limits.result_rows:
             raise limits.too_many_rows()

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest, Unavailable
 from omnigraph.catalog.types import PropertyType
+from omnigraph.engine.read.found import Found
 from omnigraph.engine.read.json_values import json_values
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ class QueryResult:
     def rows(self) -> list[dict[str, Any]]:
         """All rows as Python values: dates as `date`, moments as `datetime` in UTC, vectors as lists."""
         if self._rows is None:
-            self._rows = list(_dicts(self._columns, self.to_arrow(), _python_values))
+            found = self._kept if isinstance(self._kept, Found) else self.to_arrow()
+            self._rows = list(_dicts(self._columns, found, _python_values))
         return self._rows
 
     @property
@@ -170,7 +172,7 @@ class QueryResult:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Rows as Python values; of kept rows only a piece is in memory."""
-        if self._kept is None:
+        if self._kept is None or isinstance(self._kept, Found):
             return iter(self.rows)
         return (row for batch in self._kept.batches() for row in _dicts(self._columns, batch, _python_values))
 
@@ -203,16 +205,16 @@ def _poured_out() -> BadRequest:
 
 
 def _tuples(
-    data: pa.Table | pa.RecordBatch, convert: Callable[[pa.Array | pa.ChunkedArray], list[Any]]
+    data: Found | pa.Table | pa.RecordBatch, convert: Callable[[pa.Array | pa.ChunkedArray], list[Any]]
 ) -> Iterator[tuple[Any, ...]]:
     if not data.num_columns:
         return iter([()] * data.num_rows)
-    return zip(*[convert(column) for column in data.columns], strict=True)
+    return zip(*[c if isinstance(c, list) else convert(c) for c in data.columns], strict=True)
 
 
 def _dicts(
     names: Sequence[str],
-    data: pa.Table | pa.RecordBatch,
+    data: Found | pa.Table | pa.RecordBatch,
     convert: Callable[[pa.Array | pa.ChunkedArray], list[Any]],
 ) -> Iterator[dict[str, Any]]:
     return (dict(zip(names, values, strict=True)) for values in _tuples(data, convert))
