@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -15,13 +16,14 @@ from omnigraph.engine.read import conditions
 from omnigraph.engine.read.allowance import Allowance
 from omnigraph.engine.read.hot.adjacency import Hops
 from omnigraph.engine.read.hot.dictionary import ABSENT, Ordinals
+from omnigraph.engine.read.hot.edges import EdgeImage
 from omnigraph.engine.read.hot.nodes import NodeImage
 from omnigraph.engine.read.local import LocalNodes
 from omnigraph.engine.read.predicates import filter_text
 from omnigraph.engine.read.rows import Bound, Entities, Mask, Rows
 from omnigraph.engine.read.search.asked import asked
 from omnigraph.engine.read.search.text import is_found_by_index, matches, matching_rows
-from omnigraph.engine.read.tables import Edges, HotEdges, Nodes, Tables
+from omnigraph.engine.read.tables import Edges, Nodes, Tables
 from omnigraph.engine.read.walk import Pairs, distinct, one_hop, walk
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Connect, Cross, Expand, Filter, Given, Scan, Step, Test, Without
@@ -29,7 +31,6 @@ from omnigraph.plan.typed import Direction, EntityId, PropertyValue, TextSearch
 from omnigraph.storage.deltas import ROW_ID
 
 _PAIR_BYTES = 48
-_SIDES = {Direction.OUT: (True,), Direction.IN: (False,), Direction.BOTH: (True, False)}
 
 
 @dataclass
@@ -62,7 +63,7 @@ class Executor:
         rows = self.rows(step.input)
         edges, origin, target = self._opened(step, self._other_end(step), step.node, rows, step.origin)
         degrees = self._degrees(step, edges, origin, target) if step.direction is not Direction.BOTH else None
-        simple = isinstance(edges, HotEdges) and edges.image.side(step.direction is Direction.OUT).is_simple
+        simple = isinstance(edges, EdgeImage) and edges.side(step.direction is Direction.OUT).is_simple
         count = self._expand(step, rows).count if degrees is None or not simple else int(degrees.sum())
         self._traced(step, count, begun)
         return count
@@ -171,7 +172,7 @@ class Executor:
             if degrees is not None:
                 return rows.where(degrees > 0)
         places, numbers = self._pairs(step, edges, origin, origin_type is step.node)
-        kept = self._kept(step.tests, step.target, target, numbers)
+        kept = self._kept(step, edges, target, numbers)
         if kept is not None:
             places, numbers = places[kept], numbers[kept]
         if step.any:
@@ -193,44 +194,41 @@ class Executor:
         assert found is not None
         return found
 
-    def _follows(self, edges: Edges, direction: Direction) -> list[Callable[[Ordinals], Hops]]:
-        def follow(outwards: bool) -> Callable[[Ordinals], Hops]:
-            def bounded(frontier: Ordinals) -> Hops:
-                if isinstance(edges, HotEdges):
-                    enough = self.allowance.limits.memory_bytes // _PAIR_BYTES
-                    self.allowance.reserve(edges.image.side(outwards).count(frontier, enough) * _PAIR_BYTES)
-                    return edges.follow(frontier, outwards)
-                hops = edges.follow(frontier, outwards)
-                self.allowance.reserve(len(hops.target) * _PAIR_BYTES)
-                return hops
-
-            return bounded
-
-        return [follow(outwards) for outwards in _SIDES[direction]]
+    def _follow(self, edges: Edges, outwards: bool, frontier: Ordinals) -> Hops:
+        if isinstance(edges, EdgeImage):
+            side = edges.side(outwards)
+            enough = self.allowance.limits.memory_bytes // _PAIR_BYTES
+            self.allowance.reserve(side.count(frontier, enough) * _PAIR_BYTES)
+            return side.follow(frontier)
+        hops = edges.follow(frontier, outwards)
+        self.allowance.reserve(len(hops.target) * _PAIR_BYTES)
+        return hops
 
     def _pairs(self, step: Expand | Connect, edges: Edges, origin: Ordinals, chains: bool) -> Pairs:
-        follows = self._follows(edges, step.direction)
+        sides = _sides(step.direction)
         if chains and step.max_hops > 1:
+            follows = [partial(self._follow, edges, out) for out in sides]
             return walk(follows, origin, step.min_hops, step.max_hops, self.allowance.check)
         if step.min_hops > 1:
             return _none(), _none()
-        simple = isinstance(edges, HotEdges) and all(edges.image.side(out).is_simple for out in _SIDES[step.direction])
-        return one_hop(follows, origin, simple)
+        simple = len(sides) == 1 and isinstance(edges, EdgeImage) and edges.side(sides[0]).is_simple
+        return one_hop([self._follow(edges, out, origin) for out in sides], simple)
 
     def _degrees(self, step: Expand, edges: Edges, origin: Ordinals, target: Nodes) -> Ordinals | None:
-        """How many edges each node has, those of both sides together; None if some edge may lead nowhere."""
-        if not isinstance(edges, HotEdges) or not isinstance(target, NodeImage) or step.min_hops > 1:
+        """How many edges each node has, those of both sides together; None if one went or may lead nowhere."""
+        if not isinstance(edges, EdgeImage) or not isinstance(target, NodeImage) or step.min_hops > 1:
             return None
-        degrees = np.zeros(len(origin), np.int64)
-        for outwards in _SIDES[step.direction]:
-            if not edges.leads_only_to(target, outwards):
-                return None
-            degrees += edges.image.side(outwards).base.degrees(origin)
-        return degrees
+        sides = _sides(step.direction)
+        if len(edges.image.gone) or not all(edges.leads_only_to(target, out) for out in sides):
+            return None
+        degrees = edges.side(sides[0]).degrees(origin)
+        return degrees if len(sides) == 1 else degrees + edges.side(sides[1]).degrees(origin)
 
-    def _kept(self, tests: Sequence[Test], variable: str | None, nodes: Nodes, numbers: Ordinals) -> Mask | None:
+    def _kept(self, step: Expand, edges: Edges, nodes: Nodes, numbers: Ordinals) -> Mask | None:
         """Which of the reached nodes exist and pass the tests; None if all do."""
-        present = nodes.present(numbers)
+        tests, variable = step.tests, step.target
+        sure = isinstance(edges, EdgeImage) and isinstance(nodes, NodeImage) and edges.is_within(nodes)
+        present = None if sure else nodes.present(numbers)
         if not tests or variable is None:
             return present
         if isinstance(nodes, NodeImage) and len(numbers) > 2 * len(nodes.numbers):
@@ -245,7 +243,7 @@ class Executor:
 
     def _edge_hops(self, step: Expand | Connect, edges: Edges, origin: Ordinals) -> Hops:
         """One step per edge, an undirected self-loop once."""
-        met = [follow(origin) for follow in self._follows(edges, step.direction)]
+        met = [self._follow(edges, out, origin) for out in _sides(step.direction)]
         if len(met) == 2:
             back = met[1]
             straight = origin[back.origin] != back.target
@@ -264,7 +262,7 @@ class Executor:
     def _along_edges(self, step: Expand, rows: Rows, edges: Edges, origin: Ordinals, target: Nodes) -> Rows:
         hops = self._edge_hops(step, edges, origin)
         kept = self._edges_kept(step, edges, hops)
-        nodes_kept = self._kept(step.tests, step.target, target, hops.target)
+        nodes_kept = self._kept(step, edges, target, hops.target)
         if nodes_kept is not None:
             kept &= nodes_kept
         places = np.flatnonzero(kept)
@@ -313,6 +311,13 @@ _PLACE = "#"
 class _Places:
     def values(self, name: str, numbers: Ordinals) -> pa.Array:
         return pa.array(numbers)
+
+
+def _sides(direction: Direction) -> tuple[bool, ...]:
+    """Whether edges are followed outwards; both ways where that does not matter."""
+    if direction is Direction.BOTH:
+        return (True, False)
+    return (direction is Direction.OUT,)
 
 
 def _none() -> npt.NDArray[np.int64]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine.read.hot.adjacency import Hops
+from omnigraph.engine.read.hot.adjacency import Hops, spread
 from omnigraph.engine.read.hot.dictionary import ABSENT, Dictionary, Ordinals
 from omnigraph.engine.read.hot.image import one_array
 from omnigraph.engine.read.rows import Mask
@@ -105,10 +105,8 @@ class LocalEdges:
         order = np.lexsort((targets, origins))
         origins, targets = origins[order], targets[order]
         starts, ends = np.searchsorted(origins, frontier), np.searchsorted(origins, frontier, side="right")
-        counts = ends - starts
-        total = np.cumsum(counts)
-        at = np.arange(int(total[-1]) if len(total) else 0) + np.repeat(starts - (total - counts), counts)
-        return Hops(np.repeat(np.arange(len(frontier)), counts), targets[at], first + order[at])
+        origin, at = spread(starts, ends - starts)
+        return Hops(origin, targets[at], first + order[at])
 
     def values(self, name: str, numbers: Ordinals) -> pa.Array:
         return one_array(self._found.column(name)).take(pa.array(numbers))

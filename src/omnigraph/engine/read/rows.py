@@ -13,6 +13,7 @@ import pyarrow as pa
 from omnigraph.engine.read.hot.dictionary import Ordinals
 
 Mask = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
 
 
 class Entities(Protocol):
@@ -21,18 +22,32 @@ class Entities(Protocol):
     def values(self, name: str, numbers: Ordinals) -> pa.Array: ...
 
 
-@dataclass(frozen=True)
 class Bound:
-    """What a variable stands for in each row."""
+    """What a variable stands for in each row. Numbers are picked when they are asked for; many never are."""
 
-    entities: Entities
-    numbers: Ordinals
+    __slots__ = ("_before", "_numbers", "entities")
+
+    def __init__(self, entities: Entities, numbers: Ordinals) -> None:
+        self.entities = entities
+        self._numbers: Ordinals | None = numbers
+        self._before: tuple[Bound, Places | Mask] | None = None
+
+    @property
+    def numbers(self) -> Ordinals:
+        found = self._numbers
+        if found is None:
+            assert self._before is not None
+            of, places = self._before
+            found = self._numbers = of.numbers[places]
+        return found
 
     def values(self, name: str) -> pa.Array:
         return self.entities.values(name, self.numbers)
 
-    def at(self, places: npt.NDArray[np.int64] | Mask) -> Bound:
-        return Bound(self.entities, self.numbers[places])
+    def at(self, places: Places | Mask) -> Bound:
+        after = Bound.__new__(Bound)
+        after.entities, after._numbers, after._before = self.entities, None, (self, places)
+        return after
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,7 @@ class Rows:
     count: int
     variables: Mapping[str, Bound]
 
-    def at(self, places: npt.NDArray[np.int64]) -> Rows:
+    def at(self, places: Places) -> Rows:
         return Rows(len(places), {name: bound.at(places) for name, bound in self.variables.items()})
 
     def where(self, mask: Mask) -> Rows:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pyarrow as pa
-
 from omnigraph.catalog.catalog import EdgeType, NodeType, declared_indexes
-from omnigraph.engine.read.hot.adjacency import Hops
 from omnigraph.engine.read.hot.cache import HotTables, State
 from omnigraph.engine.read.hot.dictionary import Ordinals
 from omnigraph.engine.read.hot.edges import EdgeImage
@@ -19,26 +16,7 @@ from omnigraph.settings import Settings
 from omnigraph.storage.tables import Table
 
 Nodes = NodeImage | LocalNodes
-
-
-class HotEdges:
-    """Edges in memory, by their rows."""
-
-    def __init__(self, image: EdgeImage) -> None:
-        self.image = image
-
-    def values(self, name: str, numbers: Ordinals) -> pa.Array:
-        return self.image.image.values(name, numbers)
-
-    def follow(self, frontier: Ordinals, outwards: bool) -> Hops:
-        return self.image.side(outwards).follow(frontier)
-
-    def leads_only_to(self, nodes: NodeImage, outwards: bool) -> bool:
-        """Whether every edge, seen from this side, leads to one of the nodes."""
-        return self.image.leads_only_to(nodes, outwards)
-
-
-Edges = HotEdges | LocalEdges
+Edges = EdgeImage | LocalEdges
 
 
 class Tables:
@@ -54,7 +32,7 @@ class Tables:
         self._columns = columns
         self._opened: dict[str, Table] = {}
         self._nodes: dict[str, Nodes] = {}
-        self._edges: dict[str, HotEdges] = {}
+        self._edges: dict[str, EdgeImage] = {}
         self._states: dict[str, State] = {}
 
     def table(self, table_key: str) -> Table:
@@ -94,17 +72,17 @@ class Tables:
         if opened is not None:
             return opened
         mode = self._settings.read_traversal_mode
-        few = frontier <= self._settings.read_expand_max_frontier and hops <= self._settings.read_expand_max_hops
-        load = mode == "csr" or (mode == "auto" and not few)
         if mode != "indexed":
-            known = load or self._hot.has_edges(self._state(key))
-            images = tuple(self.nodes(node, whole=known) for node in ends)
+            few = frontier <= self._settings.read_expand_max_frontier and hops <= self._settings.read_expand_max_hops
+            load = mode == "csr" or not few
+            state = self._state(key)
+            images = [self.nodes(node, whole=load or self._hot.has_edges(state)) for node in ends]
             if isinstance(images[0], NodeImage) and isinstance(images[1], NodeImage):
                 pair = (images[0], images[1])
-                found = self._hot.edges(self._state(key), lambda: self.table(key), self.count(key), pair, load=load)
+                found = self._hot.edges(state, lambda: self.table(key), self.count(key), pair, load=load)
                 if found is not None:
-                    self._edges[key] = HotEdges(found)
-                    return self._edges[key]
+                    self._edges[key] = found
+                    return found
         self._hot.looked_up(self._state(key))
         return self._edges_here(key, ends)
 

@@ -24,9 +24,8 @@ _LOW = (1 << _BITS) - 1
 _TRUE = np.array([True])
 
 
-def one_hop(follows: Sequence[Follow], origins: Ordinals, is_simple: bool) -> Pairs:
+def one_hop(met: Sequence[Hops], is_simple: bool) -> Pairs:
     """The nodes one edge away; `is_simple`: no target can be met twice from one origin."""
-    met = [follow(origins) for follow in follows]
     if len(met) == 1 and is_simple:
         return met[0].origin, met[0].target
     keys = distinct(np.concatenate([_keys(found.origin, found.target) for found in met]))

@@ -7,7 +7,7 @@ Holds for every adjacency:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,8 @@ from omnigraph.engine.read.hot.dictionary import Ordinals
 from omnigraph.engine.read.hot.image import NOTHING, Rows
 
 Ints = npt.NDArray[np.int32]
+# Edges that are compared with one that came, at most.
+_LOOKED_AT_MAX = 65_536
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,6 @@ class Compressed:
     def nbytes(self) -> int:
         return int(self.offsets.nbytes + self.targets.nbytes + self.rows.nbytes)
 
-    def count(self, frontier: Ordinals) -> int:
-        inside = frontier[frontier < self.nodes]
-        return int((self.offsets[inside + 1] - self.offsets[inside]).sum())
-
     @cached_property
     def most(self) -> int:
         """How many edges a node has at most."""
@@ -79,15 +77,8 @@ class Compressed:
     def follow(self, frontier: Ordinals) -> Hops:
         if len(frontier) == 1:
             return self._follow_one(int(frontier[0]))
-        if len(frontier) and int(frontier.max()) >= self.nodes:
-            places = np.flatnonzero(frontier < self.nodes)
-            found = self.follow(frontier[places])
-            return Hops(places[found.origin], found.target, found.rows, found.at)
-        starts = self.offsets[frontier]
-        counts = self.offsets[frontier + 1] - starts
-        origin = np.repeat(np.arange(len(frontier)), counts)
-        ends = np.cumsum(counts)
-        at = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+        starts, counts = self._reach(frontier)
+        origin, at = spread(starts, counts)
         return Hops(origin, _wide(self.targets[at]), self.rows, at)
 
     def _follow_one(self, number: int) -> Hops:
@@ -98,10 +89,12 @@ class Compressed:
         return Hops(np.zeros(len(targets), np.int64), targets, self.rows, reach)
 
     def degrees(self, numbers: Ordinals) -> Rows:
-        inside = np.minimum(numbers, max(self.nodes - 1, 0))
-        if not self.nodes:
-            return np.zeros(len(numbers), np.int64)
-        return np.where(numbers < self.nodes, self.offsets[inside + 1] - self.offsets[inside], 0)
+        return self._reach(numbers)[1]
+
+    def _reach(self, numbers: Ordinals) -> tuple[Rows, Rows]:
+        """Where the edges of each node begin and how many there are; a later node has none, at the end."""
+        starts = self.offsets.take(numbers, mode="clip")
+        return starts, self.offsets.take(numbers + 1, mode="clip") - starts
 
 
 @dataclass(frozen=True)
@@ -112,10 +105,17 @@ class Overlay:
     targets: Ordinals = field(default_factory=lambda: NOTHING)
     rows: Rows = field(default_factory=lambda: NOTHING)
     gone: Rows = field(default_factory=lambda: NOTHING)
+    repeats: bool = False
+    """Whether one that came may connect nodes which another edge connects too."""
 
     @property
     def is_empty(self) -> bool:
         return not len(self.rows) and not len(self.gone)
+
+    def reach(self, numbers: Ordinals) -> tuple[Rows, Rows]:
+        """Where the edges that came of each node begin, and how many there are."""
+        starts = self.origins.searchsorted(numbers)
+        return starts, self.origins.searchsorted(numbers, side="right") - starts
 
 
 @dataclass(frozen=True)
@@ -127,16 +127,26 @@ class Adjacency:
 
     @property
     def is_simple(self) -> bool:
-        return self.base.is_simple and not len(self.overlay.rows)
+        """Whether no two edges connect the same nodes; said only where it was looked at."""
+        return self.base.is_simple and not self.overlay.repeats
+
+    @cached_property
+    def below(self) -> int:
+        """The numbers of all that edges connect are below this one."""
+        over = self.overlay
+        return max(self.base.nodes, int(max(over.origins.max(initial=-1), over.targets.max(initial=-1))) + 1)
 
     def count(self, frontier: Ordinals, enough: int) -> int:
         """How many steps `follow` gives, at most; counted with more care where that may be more than `enough`."""
         rough = len(frontier) * (self.base.most + len(self.overlay.rows))
         if rough <= enough:
             return rough
-        added = self.overlay.origins
-        counts = np.searchsorted(added, frontier, side="right") - np.searchsorted(added, frontier)
-        return self.base.count(frontier) + int(counts.sum())
+        return int(self.degrees(frontier).sum())
+
+    def degrees(self, numbers: Ordinals) -> Rows:
+        """How many edges each node has, those that went included."""
+        found = self.base.degrees(numbers)
+        return found + self.overlay.reach(numbers)[1] if len(self.overlay.rows) else found
 
     def follow(self, frontier: Ordinals) -> Hops:
         """Every edge from the nodes of the frontier, in the order of the frontier."""
@@ -150,13 +160,10 @@ class Adjacency:
             found = Hops(found.origin[kept], found.target[kept], rows[kept])
         if not len(over.rows):
             return found
-        first, end = np.searchsorted(over.origins, frontier), np.searchsorted(over.origins, frontier, side="right")
-        counts = end - first
+        starts, counts = over.reach(frontier)
         if not counts.any():
             return found
-        origin = np.repeat(np.arange(len(frontier)), counts)
-        ends = np.cumsum(counts)
-        at = np.arange(int(ends[-1])) + np.repeat(first - (ends - counts), counts)
+        origin, at = spread(starts, counts)
         together = np.concatenate([found.origin, origin])
         order = np.argsort(together, kind="stable")
         return Hops(
@@ -171,13 +178,33 @@ class Adjacency:
         kept = ~np.isin(over.rows, gone)
         all_origins = np.concatenate([over.origins[kept], origins])
         order = np.argsort(all_origins, kind="stable")
-        after = Overlay(
-            all_origins[order],
-            np.concatenate([over.targets[kept], targets])[order],
-            np.concatenate([over.rows[kept], rows])[order],
-            np.union1d(over.gone, gone),
+        after = Adjacency(
+            self.base,
+            Overlay(
+                all_origins[order],
+                np.concatenate([over.targets[kept], targets])[order],
+                np.concatenate([over.rows[kept], rows])[order],
+                np.union1d(over.gone, gone),
+            ),
         )
-        return Adjacency(self.base, after)
+        if not over.repeats and not after._repeats(np.unique(origins)):
+            return after
+        return replace(after, overlay=replace(after.overlay, repeats=True))
+
+    def _repeats(self, origins: Ordinals) -> bool:
+        """Whether two edges lead from one of these nodes to the same one; perhaps, where looking takes long."""
+        if int(self.degrees(origins).sum()) > _LOOKED_AT_MAX:
+            return True
+        found = self.follow(origins)
+        keys = np.sort((found.origin << 32) | found.target)
+        return bool((keys[1:] == keys[:-1]).any())
+
+
+def spread(starts: Rows, counts: Rows) -> tuple[Rows, Rows]:
+    """The places of runs that begin at `starts`, one run after the other, and which run each is of."""
+    run = np.arange(len(counts)).repeat(counts)
+    ends = counts.cumsum()
+    return run, np.arange(len(run)) + (starts - ends + counts).repeat(counts)
 
 
 def _wide(numbers: Ints) -> Rows:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from itertools import count
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from omnigraph.engine.read.hot.dictionary import Dictionary
@@ -29,12 +29,12 @@ _LOOKUP_ROWS = 10_000
 _NODE_BYTES, _EDGE_BYTES = 48, 20
 _OPENED_MAX = 64
 Image = TypeVar("Image", NodeImage, EdgeImage)
+_uses = count()
 # States of one place may be made from each other: they are of one table and have the same columns.
 Place: TypeAlias = tuple[str, str, str]
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """What a table held, and the names its columns are known by: equal states hold equal rows."""
 
     graph: str
@@ -53,16 +53,16 @@ class State:
 
 
 class _Kept(Generic[Image]):
-    """Images of one kind, the least recently used ones first, at most `bytes_max` together."""
+    """Images of one kind, at most `bytes_max` together; the least recently used one goes first."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
-        self.images: OrderedDict[State, Image] = OrderedDict()
+        self.images: dict[State, Image] = {}
 
     def get(self, state: State) -> Image | None:
         found = self.images.get(state)
         if found is not None:
-            self.images.move_to_end(state)
+            found.used_at = next(_uses)
         return found
 
     def near(self, state: State) -> Image | None:
@@ -80,12 +80,13 @@ class _Kept(Generic[Image]):
     def put(self, state: State, image: Image) -> None:
         for known in [k for k in self.images if k.place == state.place and k.branch == state.branch]:
             del self.images[known]
+        image.used_at = next(_uses)
         self.images[state] = image
         self.trim()
 
     def trim(self) -> None:
         while self.images and self.nbytes > self.bytes_max:
-            self.images.popitem(last=False)
+            del self.images[min(self.images, key=lambda known: self.images[known].used_at)]
 
     @property
     def nbytes(self) -> int:
@@ -179,7 +180,7 @@ class HotTables:
         """Let go of everything read from these tables; whether there was anything."""
         gone = set(places)
         with self._lock:
-            kept: tuple[OrderedDict[State, Any], ...] = (self._nodes.images, self._edges.images, self._opened)
+            kept: tuple[dict[State, Any], ...] = (self._nodes.images, self._edges.images, self._opened)
             known = [(held, state) for held in kept for state in held if state.place in gone]
             for held, state in known:
                 del held[state]
@@ -187,7 +188,10 @@ class HotTables:
 
     def has_edges(self, state: State) -> bool:
         """Whether following these edges in memory needs no more than a small advance."""
-        return self._edges.get(state) is not None or self._edges.near(state) is not None
+        if state in self._edges.images:
+            return True
+        with self._lock:
+            return self._edges.near(state) is not None
 
     def looked_up(self, state: State, times: int = 1) -> None:
         """Queries went to the store for rows of the table; often enough, and it is loaded."""

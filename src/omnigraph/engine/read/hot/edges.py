@@ -6,11 +6,11 @@ import threading
 from weakref import ref
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
 from omnigraph.engine.read.hot.adjacency import Adjacency, Compressed
 from omnigraph.engine.read.hot.dictionary import Dictionary, Ordinals
-from omnigraph.engine.read.hot.image import Image
+from omnigraph.engine.read.hot.image import Image, Rows
 from omnigraph.engine.read.hot.nodes import NodeImage
 from omnigraph.storage.deltas import column_of
 from omnigraph.storage.tables import Table
@@ -24,6 +24,7 @@ class EdgeImage:
     def __init__(self, image: Image, sources: Dictionary, targets: Dictionary) -> None:
         self.image = image
         self.sources, self.targets = sources, targets
+        self.used_at = 0
         self._lock = threading.Lock()
         self._sides: dict[bool, Adjacency] = {}
         self._leads: dict[tuple[bool, int], tuple[ref[NodeImage], bool]] = {}
@@ -55,7 +56,7 @@ class EdgeImage:
             side = side.advanced(origins, reached, rows, self.image.gone)
         self._sides[outwards] = side
 
-    def _added_ends(self) -> tuple[npt.NDArray[np.int64], Ordinals, Ordinals]:
+    def _added_ends(self) -> tuple[Rows, Ordinals, Ordinals]:
         """The added rows that are still there, and the numbers of their ends."""
         rows = np.setdiff1d(np.arange(self.image.base.count, self.image.count), self.image.gone)
         src = self.sources.add_all(self.image.values("src", rows))
@@ -76,9 +77,19 @@ class EdgeImage:
             after._sides[outwards] = side.advanced(origins, reached, rows, step.gone)
         return after
 
+    def values(self, name: str, rows: Rows) -> pa.Array:
+        return self.image.values(name, rows)
+
+    def is_within(self, nodes: NodeImage) -> bool:
+        """Whether all numbers that edges connect are seen at once to be such nodes; false does not say they are not."""
+        side = self._sides.get(True) or self._sides.get(False)
+        return side is not None and side.below <= nodes.whole_below
+
     def leads_only_to(self, nodes: NodeImage, outwards: bool) -> bool:
-        """Whether no edge came or went and every one leads to a node that is there; looked at once per state."""
+        """Whether every edge is sure to lead to a node that is there; looked at once per state."""
         side = self.side(outwards)
+        if self.is_within(nodes):
+            return True
         if not side.overlay.is_empty:
             return False
         known = self._leads.get((outwards, id(nodes)))

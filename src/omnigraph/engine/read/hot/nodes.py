@@ -38,6 +38,7 @@ class NodeImage:
         self.dictionary = dictionary
         self._order = order
         self._moved, self._moved_rows = moved, moved_rows
+        self.used_at = 0
 
     @classmethod
     def of(cls, table: Table, dictionary: Dictionary | None) -> NodeImage:
@@ -105,6 +106,22 @@ class NodeImage:
             return rows
         at = np.minimum(np.searchsorted(self._moved, numbers), len(self._moved) - 1)
         return np.where(self._moved[at] == numbers, self._moved_rows[at], rows)
+
+    @cached_property
+    def whole_below(self) -> int:
+        """Every number below this one is a node of this state."""
+        table = self._row_of_number
+        absent = NOTHING if table is None else np.flatnonzero(table == ABSENT)
+        if len(absent):
+            return min(int(absent[0]), self._first_gone)
+        known = self.image.base.count if table is None else len(table)
+        late = self._moved[self._moved.searchsorted(known) :]
+        return min(known + int((late == known + np.arange(len(late))).sum()), self._first_gone)
+
+    @property
+    def _first_gone(self) -> int:
+        gone = self._moved[self._moved_rows == ABSENT]
+        return int(gone[0]) if len(gone) else len(self.dictionary)
 
     def present(self, numbers: Ordinals) -> npt.NDArray[np.bool_] | None:
         """Which numbers are nodes of this state; None if all are."""
