@@ -127,6 +127,7 @@ class Graph(Merges, History, Travel, Schemas, Upkeep, Verifies):
         """See the newest head, settle interrupted writes where possible, bring the commit tables up to date."""
         self._schema.forget()
         self._ctx.manifest.forget(self._branch)
+        self._newest = None
         if self._mode is OpenMode.READ_WRITE:
             opening.settle_pending(self._ctx, self._branch)
         self.schema()

@@ -97,10 +97,11 @@ class Reads:
         if name is not None:
             state = self._ctx.manifest.state(name)
             return self.current(state).view(state.snapshot(), state.incarnation)
-        catalog, main = self._in_force(self._ctx.manifest.state())
+        main = self._ctx.manifest.state()
         known = self._newest
-        if known is not None and known[0] is main and known[1].catalog is catalog:
+        if known is not None and known[0] is main:
             return known[1]
+        catalog, main = self._in_force(main)
         view = View(self._ctx.root, main.snapshot(), catalog, main.incarnation)
         self._newest = (main, view)
         return view

@@ -154,7 +154,7 @@ class NodeType(_Type):
     implements: tuple[str, ...] = ()
     kind: ClassVar[Kind] = "node"
 
-    @property
+    @cached_property
     def table_key(self) -> str:
         return f"node:{self.name}"
 
@@ -191,7 +191,7 @@ class EdgeType(_Type):
     cardinality: Cardinality = Cardinality()
     kind: ClassVar[Kind] = "edge"
 
-    @property
+    @cached_property
     def table_key(self) -> str:
         return f"edge:{self.name}"
 

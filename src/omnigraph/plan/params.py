@@ -107,6 +107,9 @@ def _refused(spec: ParamSpec, why: str) -> BadRequest:
 
 
 def _value(type_: PropertyType, value: Any) -> Stored:
+    if type(value) is str and type_.scalar is ScalarType.STRING and not type_.is_list:
+        _refuse_lone_surrogates(value)
+        return value
     value = _plain(value)
     if type_.is_vector:
         return _vector(type_, value)
@@ -131,9 +134,6 @@ def _plain(value: Any) -> Any:
 
 
 def _scalar(scalar: ScalarType, value: Any) -> Stored:
-    if scalar is ScalarType.STRING and isinstance(value, str):
-        _refuse_lone_surrogates(value)
-        return value
     if scalar in INTEGER_RANGES:
         return _integer(scalar, value)
     if scalar in FLOATS:

@@ -146,6 +146,12 @@ class Plan:
         return not self.order and self.limit != 0 and all(counts)
 
     @cached_property
+    def fusions(self) -> tuple[Rrf, ...]:
+        """Scores that depend on all rows."""
+        asked = [column.value for column in self.columns] + [key.value for key in self.order]
+        return tuple(value for value in asked if isinstance(value, Rrf))
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
         return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in self.columns])

@@ -17,10 +17,6 @@ class Found:
         self.columns = columns
         self.num_rows = num_rows
 
-    @property
-    def num_columns(self) -> int:
-        return len(self.columns)
-
     def get_total_buffer_size(self) -> int:
         return sum(column.get_total_buffer_size() for column in self.columns if not isinstance(column, list))
 

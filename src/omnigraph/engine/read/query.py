@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -27,7 +26,7 @@ from omnigraph.engine.read.limits import ReadLimits
 from omnigraph.engine.read.output import Output
 from omnigraph.engine.read.result import QueryResult
 from omnigraph.engine.read.scores import Scores
-from omnigraph.engine.read.tables import Tables
+from omnigraph.engine.read.tables import States, Tables
 from omnigraph.engine.view import View
 from omnigraph.lang.gq import parse_queries, select_query
 from omnigraph.manifest.snapshot import SubTableEntry
@@ -47,8 +46,7 @@ from omnigraph.storage.tables import Table
 _COMPILED_MAX = 256
 
 
-@dataclass(frozen=True)
-class ReadCall:
+class ReadCall(NamedTuple):
     """A query as the caller gave it; `name` chooses among several queries of one source."""
 
     source: str
@@ -73,10 +71,12 @@ class Reader:
 
     def __init__(self, settings: Settings, graph: str) -> None:
         self._settings = settings
+        self._limits = ReadLimits.of(settings)
         self._graph = graph
         self.hot = HotTables(settings.cache_hot_bytes, settings.cache_csr_bytes)
         self._catalog = Catalog()
         """That of the newest query: what is in memory is of its columns."""
+        self._states: States | None = None
         self._lock = threading.Lock()
         self._compiled: OrderedDict[tuple[str, str | None, str | None, int], tuple[Catalog, Compiled]] = OrderedDict()
 
@@ -120,6 +120,13 @@ class Reader:
         """What tells this graph from others, and from those that lay here before, in memory."""
         return f"{self._graph}#{identity}"
 
+    def _states_of(self, view: View, identity: str) -> States:
+        """Those of the last view are kept: most queries are asked of the same one again."""
+        known, graph = self._states, self.named(identity)
+        if known is None or known.view is not view or known.graph != graph:
+            known = self._states = States(view, graph)
+        return known
+
     def explain(self, view: View, call: ReadCall) -> str:
         """How the query would be answered; nothing is read."""
         return explained(self.compiled(view.catalog, call).plan, _estimates(view))
@@ -149,21 +156,21 @@ class Reader:
         """What the operands of this run stand for; the moment is fixed here."""
         return Values(bind_parameters(compiled.query.params, call.params), now_us() // 1000)
 
-    def embedding(self) -> closing[LateEmbedder]:
+    def embedding(self) -> LateEmbedder:
         """Texts to vectors for one run."""
-        return closing(LateEmbedder(self._settings, Allowance(ReadLimits.of(self._settings))))
+        return LateEmbedder(self._settings, Allowance(self._limits))
 
     def _table(
         self, view: View, identity: str, compiled: Compiled, call: ReadCall, trace: Trace | None
     ) -> Found | pa.Table | Gathered:
         settings = self._settings
         values = self.values(compiled, call)
-        limits = ReadLimits.of(settings, call.timeout_ms)
+        limits = self._limits if call.timeout_ms is None else ReadLimits.of(settings, call.timeout_ms)
         allowance = Allowance(limits)
-        tables = Tables(view, self.named(identity), self.hot, settings, compiled.columns)
+        tables = Tables(self._states_of(view, identity), self.hot, settings, compiled.columns)
         executor = Executor(tables, values, allowance, trace)
         exact = call.exact or settings.search_vector_mode == "exact"
-        with closing(LateEmbedder(settings, allowance)) as embed:
+        with LateEmbedder(settings, allowance) as embed:
             output = Output(compiled.plan, executor, Scores(executor, embed, exact))
             found = output.found()
         self.hot.trim()
@@ -197,7 +204,10 @@ class LateEmbedder:
             return self._settings
         return replace(self._settings, embeddings_deadline_ms=max(left, 1))
 
-    def close(self) -> None:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
         if self._made is not None:
             self._made.close()
 

@@ -91,7 +91,7 @@ class QueryResult:
         """All rows as Python values: dates as `date`, moments as `datetime` in UTC, vectors as lists."""
         if self._rows is None:
             found = self._kept if isinstance(self._kept, Found) else self.to_arrow()
-            self._rows = list(_dicts(self._columns, found, _python_values))
+            self._rows = _dicts(self._columns, found, _python_values)
         return self._rows
 
     @property
@@ -207,17 +207,25 @@ def _poured_out() -> BadRequest:
 def _tuples(
     data: Found | pa.Table | pa.RecordBatch, convert: Callable[[pa.Array | pa.ChunkedArray], list[Any]]
 ) -> Iterator[tuple[Any, ...]]:
-    if not data.num_columns:
-        return iter([()] * data.num_rows)
-    return zip(*[c if isinstance(c, list) else convert(c) for c in data.columns], strict=True)
+    columns = _columns(data, convert)
+    return zip(*columns, strict=True) if columns else iter([()] * data.num_rows)
+
+
+def _columns(
+    data: Found | pa.Table | pa.RecordBatch, convert: Callable[[pa.Array | pa.ChunkedArray], list[Any]]
+) -> list[list[Any]]:
+    return [column if isinstance(column, list) else convert(column) for column in data.columns]
 
 
 def _dicts(
     names: Sequence[str],
     data: Found | pa.Table | pa.RecordBatch,
     convert: Callable[[pa.Array | pa.ChunkedArray], list[Any]],
-) -> Iterator[dict[str, Any]]:
-    return (dict(zip(names, values, strict=True)) for values in _tuples(data, convert))
+) -> list[dict[str, Any]]:
+    if len(names) == 1:
+        (column,), name = _columns(data, convert), names[0]
+        return [{name: value} for value in column]
+    return [dict(zip(names, values, strict=True)) for values in _tuples(data, convert)]
 
 
 def _python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:

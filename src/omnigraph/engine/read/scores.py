@@ -66,10 +66,9 @@ class Scores:
 
     def keeping(self, plan: Plan, rows: Rows) -> Rows:
         """The rows with what depends on all of them; it stays with a row when others are cut off."""
-        for value in (*(column.value for column in plan.columns), *(key.value for key in plan.order)):
-            if isinstance(value, Rrf):
-                fused = _Kept(self._fused(value, rows, plan))
-                rows = rows.binding(**{_kept_name(value): Bound(fused, np.arange(rows.count))})
+        for value in plan.fusions:
+            fused = _Kept(self._fused(value, rows, plan))
+            rows = rows.binding(**{_kept_name(value): Bound(fused, np.arange(rows.count))})
         return rows
 
     def _relevance(self, ranking: Bm25) -> tuple[npt.NDArray[np.uint64], Floats]:

@@ -19,26 +19,37 @@ Nodes = NodeImage | LocalNodes
 Edges = EdgeImage | LocalEdges
 
 
+class States(dict[str, State]):
+    """What is in memory of the tables of a view is known by their states; each is made when it is first asked for."""
+
+    def __init__(self, view: View, graph: str) -> None:
+        self.view = view
+        self.graph = graph
+
+    def __missing__(self, key: str) -> State:
+        found = self[key] = State.of(self.graph, self.view.entry(key), self.view.columns_id(key))
+        return found
+
+
 class Tables:
     """What a query opened of its snapshot, each table once."""
 
     def __init__(
-        self, view: View, graph: str, hot: HotTables, settings: Settings, columns: Mapping[str, frozenset[str]]
+        self, states: States, hot: HotTables, settings: Settings, columns: Mapping[str, frozenset[str]]
     ) -> None:
-        self.view = view
-        self._graph = graph
+        self.view = states.view
+        self._states = states
         self._hot = hot
         self._settings = settings
         self._columns = columns
         self._opened: dict[str, Table] = {}
         self._nodes: dict[str, Nodes] = {}
         self._edges: dict[str, EdgeImage] = {}
-        self._states: dict[str, State] = {}
 
     def table(self, table_key: str) -> Table:
         found = self._opened.get(table_key)
         if found is None:
-            state = self._state(table_key)
+            state = self._states[table_key]
             found = self._opened[table_key] = self._hot.table(state, lambda: self.view.table(table_key))
         return found
 
@@ -54,16 +65,15 @@ class Tables:
         found = self._nodes.get(key)
         if found is not None and (isinstance(found, NodeImage) or not whole):
             return found
-        image = self._image(key, whole)
-        if image is None:
-            self._hot.looked_up(self._state(key))
-            self._nodes[key] = LocalNodes(self.table(key), self.columns(key))
-        else:
-            self._nodes[key] = image
-        return self._nodes[key]
-
-    def _image(self, key: str, load: bool) -> NodeImage | None:
-        return self._hot.nodes(self._state(key), lambda: self.table(key), self.count(key), load=load)
+        state = self._states[key]
+        made: Nodes | None = self._hot.nodes_in_memory(state)
+        if made is None:
+            made = self._hot.nodes(state, lambda: self.table(key), self.count(key), load=whole)
+        if made is None:
+            self._hot.looked_up(state)
+            made = LocalNodes(self.table(key), self.columns(key))
+        self._nodes[key] = made
+        return made
 
     def edges(self, edge: EdgeType, ends: tuple[NodeType, NodeType], frontier: int, hops: int) -> Edges:
         """The edges of a type, whose ends are of these types; how many nodes they are followed from decides."""
@@ -71,11 +81,10 @@ class Tables:
         opened = self._edges.get(key)
         if opened is not None:
             return opened
-        mode = self._settings.read_traversal_mode
+        state, mode = self._states[key], self._settings.read_traversal_mode
         if mode != "indexed":
             few = frontier <= self._settings.read_expand_max_frontier and hops <= self._settings.read_expand_max_hops
             load = mode == "csr" or not few
-            state = self._state(key)
             images = [self.nodes(node, whole=load or self._hot.has_edges(state)) for node in ends]
             if isinstance(images[0], NodeImage) and isinstance(images[1], NodeImage):
                 pair = (images[0], images[1])
@@ -83,12 +92,12 @@ class Tables:
                 if found is not None:
                     self._edges[key] = found
                     return found
-        self._hot.looked_up(self._state(key))
+        self._hot.looked_up(state)
         return self._edges_here(key, ends)
 
     def _edges_here(self, key: str, ends: tuple[NodeType, NodeType]) -> LocalEdges:
         sources, targets = self.nodes(ends[0]).dictionary, self.nodes(ends[1]).dictionary
-        state = self._state(key)
+        state = self._states[key]
         return LocalEdges(self.table(key), sources, targets, self.columns(key), lambda: self._hot.looked_up(state))
 
     def numbers(self, bound: Bound, nodes: Nodes) -> Ordinals:
@@ -103,9 +112,3 @@ class Tables:
     def is_indexed(self, node: NodeType, names: frozenset[str]) -> bool:
         """Whether the store finds rows by one of these columns without reading all of them."""
         return any(found.column in names for found in declared_indexes(node) if found.kind == "btree")
-
-    def _state(self, key: str) -> State:
-        found = self._states.get(key)
-        if found is None:
-            found = self._states[key] = State.of(self._graph, self.view.entry(key), self.view.columns_id(key))
-        return found

@@ -105,11 +105,11 @@ class HotTables:
         self._opened: OrderedDict[State, Table] = OrderedDict()
         self._trimmed_at = 0
 
+    def nodes_in_memory(self, state: State) -> NodeImage | None:
+        return self._nodes.get(state)
+
     def nodes(self, state: State, open_table: Callable[[], Table], rows: int, *, load: bool) -> NodeImage | None:
         """The nodes of a state; None where they are not in memory and are not to be, or cannot be, loaded."""
-        found = self._nodes.get(state)
-        if found is not None:
-            return found
         with self._lock:
             found = self._nodes.get(state) or self._advanced_nodes(state, open_table)
             if found is None and (load or self._is_worth(state, rows, _NODE_BYTES, self._nodes.bytes_max)):

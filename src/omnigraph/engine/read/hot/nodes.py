@@ -149,9 +149,10 @@ class NodeImage:
         return number if self.present(np.array([number])) is None else ABSENT
 
     def values(self, name: str, numbers: Ordinals) -> pa.Array:
+        """A column of nodes that are all there."""
         if name == ID:
             return self.dictionary.ids_at(numbers)
-        return self.image.values(name, self.rows(numbers))
+        return self.image.values(name, numbers if self._is_base else self.rows(numbers))
 
     def with_row_ids(self, row_ids: RowIds) -> Ordinals:
         """The numbers of the nodes that have these row ids."""
