@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-TRACED = "openat,link,linkat,rename,renameat,renameat2,unlink,unlinkat,newfstatat,fsync,fdatasync"
+TRACED = "openat,link,linkat,rename,renameat,renameat2,unlink,unlinkat,newfstatat,access,fsync,fdatasync"
 MARK = "omnigraph-mark"
 PROBE = "probe"
 _CALL = re.compile(r"^\d+\s+(\w+)\((.*)\)\s+= (.*)$")
@@ -92,7 +92,7 @@ def _meaning(call: str, arguments: str, answer: str) -> dict[str, int]:
             return {"list": 1} if is_folder else {"get": 1}
         case "newfstatat" if is_folder or "AT_EMPTY_PATH" in arguments or "__locks" in arguments:
             return {}
-        case "newfstatat":
+        case "newfstatat" | "access":
             return {"head": 1}
         case "fsync" | "fdatasync":
             return {"sync": 1, **_opened_for_sync(arguments)}

@@ -18,10 +18,11 @@ from omnigraph.engine.read.sql import Sql, run_sql
 from omnigraph.engine.schema import SchemaKeeper
 from omnigraph.engine.targets import snapshot_of
 from omnigraph.engine.view import Current, View
-from omnigraph.manifest.snapshot import Snapshot
+from omnigraph.manifest.snapshot import Snapshot, SubTableEntry
 from omnigraph.manifest.store import BranchState, branch_label, branch_name, refuse_internal
 from omnigraph.records.encode import json_rows
 from omnigraph.settings import Settings
+from omnigraph.storage.tables import Table
 
 
 class OpenMode(Enum):
@@ -40,7 +41,7 @@ class Reads:
         self._reader = Reader(context.settings, context.root.uri)
         self._newest: tuple[BranchState, View] | None = None
         """The last view of main and the head it shows."""
-        context.watchers.append(self._reader.committed)
+        context.watchers.append(self._committed)
 
     def __repr__(self) -> str:
         mode = "" if self._mode is OpenMode.READ_WRITE else ", read-only"
@@ -99,12 +100,19 @@ class Reads:
             return self.current(state).view(state.snapshot(), state.incarnation)
         main = self._ctx.manifest.state()
         known = self._newest
-        if known is not None and known[0] is main:
-            return known[1]
+        return known[1] if known is not None and known[0] is main else self._seen(main)
+
+    def _seen(self, main: BranchState) -> View:
+        """The view of main that the next read asks for if nothing moves until then."""
         catalog, main = self._in_force(main)
         view = View(self._ctx.root, main.snapshot(), catalog, main.incarnation)
         self._newest = (main, view)
         return view
+
+    def _committed(self, identity: str, written: Mapping[str, tuple[SubTableEntry, Table]]) -> None:
+        """What is kept for reading follows a commit of this handle at once, not at the next read."""
+        self._reader.committed(identity, written)
+        self._seen(self._ctx.manifest.remembered())
 
     def view_at(self, snapshot: Snapshot) -> View:
         """A snapshot of any time and branch by the schema in force."""
