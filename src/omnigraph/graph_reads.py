@@ -94,7 +94,9 @@ class Reads:
 
     def view(self, branch: str | None = None) -> View:
         """The branch as it is now, fixed."""
-        name = self._on(branch)
+        return self._view(self._on(branch))
+
+    def _view(self, name: str | None) -> View:
         if name is not None:
             state = self._ctx.manifest.state(name)
             return self.current(state).view(state.snapshot(), state.incarnation)
@@ -180,7 +182,8 @@ class Reads:
     ) -> tuple[View, dict[str, str]]:
         """What a reader named, fixed, and its name for the answer; the catalog is today's in either case."""
         if snapshot is None and as_of is None:
-            return self.view(branch), {"branch": branch_label(self._on(branch))}
+            name = self._on(branch)
+            return self._view(name), {"branch": branch_label(name)}
         if snapshot is not None and as_of is not None:
             raise BadRequest("a snapshot and a time were both named", "A time is one of a branch; name one of them.")
         if snapshot is not None and branch is not None:

@@ -154,7 +154,11 @@ class Plan:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as Arrow has them."""
-        return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in self.columns])
+        return pa.schema([pa.field(c.name, type_) for c, type_ in zip(self.columns, self.types, strict=True)])
+
+    @cached_property
+    def types(self) -> list[pa.DataType]:
+        return [arrow_type(column.type) for column in self.columns]
 
 
 def _counts_entities(aggregate: Aggregate) -> bool:

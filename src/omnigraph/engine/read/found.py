@@ -18,11 +18,11 @@ class Found:
         self.num_rows = num_rows
 
     def get_total_buffer_size(self) -> int:
-        return sum(column.get_total_buffer_size() for column in self.columns if not isinstance(column, list))
+        return sum([column.get_total_buffer_size() for column in self.columns if not isinstance(column, list)])
 
     @property
     def nbytes(self) -> int:
-        return sum(column.nbytes for column in self.columns if not isinstance(column, list))
+        return sum([column.nbytes for column in self.columns if not isinstance(column, list)])
 
     def table(self) -> pa.Table:
         types = self.schema.types

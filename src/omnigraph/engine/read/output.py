@@ -102,7 +102,7 @@ class Output:
     def _columns(self, rows: Rows) -> Found:
         columns = self._plan.columns
         self._run.allowance.reserve(rows.count * len(columns) * _VALUE_BYTES)
-        return _fitted(self._plan.schema, [self._value(column.value, rows) for column in columns], rows.count)
+        return _fitted(self._plan, [self._value(column.value, rows) for column in columns], rows.count)
 
     def _value(self, value: Selected, rows: Rows) -> pa.Array:
         match value:
@@ -137,7 +137,7 @@ class Output:
                 arrays.append(aggregated(value, None, groups))
             else:
                 arrays.append(aggregated(value, self._value(value.argument, rows), groups))
-        table = _fitted(plan.schema, arrays, len(groups)).table()
+        table = _fitted(plan, arrays, len(groups)).table()
         if plan.order:
             keys = [Key(self._group_key(sort.value, heads, table), sort.descending) for sort in plan.order]
             table = table.take(pa.array(ordered(keys, _by_columns(plan.columns, table), table.num_rows, plan.limit)))
@@ -183,9 +183,9 @@ def _ids(bound: Bound, places: Places) -> pa.Array:
     return bound.at(places).values("id")
 
 
-def _fitted(schema: pa.Schema, arrays: Sequence[pa.Array], count: int) -> Found:
-    fitted = [a if a.type == type_ else a.cast(type_) for a, type_ in zip(arrays, schema.types, strict=True)]
-    return Found(schema, fitted, count)
+def _fitted(plan: Plan, arrays: Sequence[pa.Array], count: int) -> Found:
+    fitted = [a if a.type == type_ else a.cast(type_) for a, type_ in zip(arrays, plan.types, strict=True)]
+    return Found(plan.schema, fitted, count)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -90,8 +90,8 @@ class Reader:
         except (Unavailable, Unreadable) as error:
             # Files of a version go with it; a table that was opened before does not notice by itself.
             view.refuse_reclaimed()
-            named = self.named(identity)
-            places = [State.of(named, entry, view.columns_id(key)).place for key, entry in view.entries.items()]
+            states = self._states_of(view, identity)
+            places = [states[key].place for key in view.entries]
             if getattr(error, "what", "store") != "store" or not self.hot.forget(places):
                 raise
             # What was in memory may have been read from files that are gone, of a state that still is there.
@@ -122,9 +122,9 @@ class Reader:
 
     def _states_of(self, view: View, identity: str) -> States:
         """Those of the last view are kept: most queries are asked of the same one again."""
-        known, graph = self._states, self.named(identity)
-        if known is None or known.view is not view or known.graph != graph:
-            known = self._states = States(view, graph)
+        known = self._states
+        if known is None or known.view is not view or known.identity != identity:
+            known = self._states = States(view, self.named(identity), identity)
         return known
 
     def explain(self, view: View, call: ReadCall) -> str:

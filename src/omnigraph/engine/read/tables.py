@@ -22,12 +22,13 @@ Edges = EdgeImage | LocalEdges
 class States(dict[str, State]):
     """What is in memory of the tables of a view is known by their states; each is made when it is first asked for."""
 
-    def __init__(self, view: View, graph: str) -> None:
+    def __init__(self, view: View, graph: str, identity: str) -> None:
         self.view = view
-        self.graph = graph
+        self.identity = identity
+        self._graph = graph
 
     def __missing__(self, key: str) -> State:
-        found = self[key] = State.of(self.graph, self.view.entry(key), self.view.columns_id(key))
+        found = self[key] = State.of(self._graph, self.view.entry(key), self.view.columns_id(key))
         return found
 
 
@@ -83,9 +84,16 @@ class Tables:
             return opened
         state, mode = self._states[key], self._settings.read_traversal_mode
         if mode != "indexed":
+            known = self._hot.edges_in_memory(state)
+            if known is not None:
+                sources, targets = (self.nodes(node, whole=True).dictionary for node in ends)
+                if known.connects(sources, targets):
+                    self._edges[key] = known
+                    return known
             few = frontier <= self._settings.read_expand_max_frontier and hops <= self._settings.read_expand_max_hops
             load = mode == "csr" or not few
-            images = [self.nodes(node, whole=load or self._hot.has_edges(state)) for node in ends]
+            whole = load or self._hot.has_near_edges(state)
+            images = [self.nodes(node, whole=whole) for node in ends]
             if isinstance(images[0], NodeImage) and isinstance(images[1], NodeImage):
                 pair = (images[0], images[1])
                 found = self._hot.edges(state, lambda: self.table(key), self.count(key), pair, load=load)

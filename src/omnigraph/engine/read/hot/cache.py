@@ -105,6 +105,9 @@ class HotTables:
         self._opened: OrderedDict[State, Table] = OrderedDict()
         self._trimmed_at = 0
 
+    def edges_in_memory(self, state: State) -> EdgeImage | None:
+        return self._edges.get(state)
+
     def nodes_in_memory(self, state: State) -> NodeImage | None:
         return self._nodes.get(state)
 
@@ -129,13 +132,13 @@ class HotTables:
         load: bool,
     ) -> EdgeImage | None:
         sources, targets = ends[0].dictionary, ends[1].dictionary
-        found = self._edges.get(state)
-        if found is not None and found.sources is sources and found.targets is targets:
-            return found
         with self._lock:
+            found = self._edges.get(state)
+            if found is not None and found.connects(sources, targets):
+                return found
             near = self._edges.near(state)
             found = None
-            if near is not None and near.sources is sources and near.targets is targets:
+            if near is not None and near.connects(sources, targets):
                 found = near.advanced(open_table(), _overlay_max(near.image.base.count, near.image.overlay_rows))
             if found is None and (load or self._is_worth(state, rows, _EDGE_BYTES, self._edges.bytes_max)):
                 found = EdgeImage.of(open_table(), sources, targets)
@@ -186,10 +189,8 @@ class HotTables:
                 del held[state]
         return bool(known)
 
-    def has_edges(self, state: State) -> bool:
+    def has_near_edges(self, state: State) -> bool:
         """Whether following these edges in memory needs no more than a small advance."""
-        if state in self._edges.images:
-            return True
         with self._lock:
             return self._edges.near(state) is not None
 

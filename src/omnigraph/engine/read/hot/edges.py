@@ -77,6 +77,9 @@ class EdgeImage:
             after._sides[outwards] = side.advanced(origins, reached, rows, step.gone)
         return after
 
+    def connects(self, sources: Dictionary, targets: Dictionary) -> bool:
+        return sources is self.sources and targets is self.targets
+
     def values(self, name: str, rows: Rows) -> pa.Array:
         return self.image.values(name, rows)
 
