@@ -10,17 +10,21 @@ import omnigraph as og
 from omnigraph.base import failpoints
 from omnigraph.settings import Settings
 
+WRITES_MIN, WRITES_MAX = 24, 400
+
 
 def mend_and_die(uri: str, settings: Settings, point: str, skip: int) -> None:
     failpoints.arm(point, failpoints.kill_now, skip)
     og.repair(uri, confirm=True, force=True, settings=settings)
 
 
-def write_on(uri: str, settings: Settings, count: int, done: Any) -> None:
-    """Commit again and again: rows, indexes, a branch that comes and goes; the names that were acknowledged."""
+def write_on(uri: str, settings: Settings, enough: Any, done: Any) -> None:
+    """Commit until it is enough: rows, indexes, a branch that comes and goes; the names that were acknowledged."""
     graph = og.Graph.open(uri, settings=settings)
     acknowledged = []
-    for number in range(count):
+    for number in range(WRITES_MAX):
+        if number >= WRITES_MIN and enough.is_set():
+            break
         name = f"live{number:03d}"
         graph.mutate(f'query add() {{ insert Person {{ name: "{name}", bio: "lively {number}" }} }}')
         acknowledged.append(name)
@@ -40,11 +44,11 @@ def write_on(uri: str, settings: Settings, count: int, done: Any) -> None:
     done.put(acknowledged)
 
 
-def meddle_on(uri: str, settings: Settings, count: int, done: Any) -> None:
+def meddle_on(uri: str, settings: Settings, _enough: Any, done: Any) -> None:
     """A writer beside a foreign tool: what it could commit."""
     graph = og.Graph.open(uri, settings=settings)
     acknowledged = []
-    for number in range(count):
+    for number in range(WRITES_MIN):
         if number % 4 == 1:
             foreign(graph, PERSON).optimize.compact_files()
         try:
