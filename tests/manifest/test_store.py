@@ -29,8 +29,8 @@ class Calls:
     def __init__(self, monkeypatch) -> None:
         self.exists: list[str] = []
         self.others: list[str] = []
-        there, listing, opening = os.path.exists, os.listdir, lance.dataset
-        monkeypatch.setattr(os.path, "exists", lambda p: (self.exists.append(str(p)), there(p))[1])
+        there, listing, opening = os.access, os.listdir, lance.dataset
+        monkeypatch.setattr(os, "access", lambda p, mode: (self.exists.append(str(p)), there(p, mode))[1])
         monkeypatch.setattr(os, "listdir", lambda p: (self.others.append(f"list {p}"), listing(p))[1])
         monkeypatch.setattr(tables.lance, "dataset", lambda *a, **k: (self.others.append("open"), opening(*a, **k))[1])
 
