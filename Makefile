@@ -8,9 +8,9 @@ READY  := $(VENV)/.ready
 ROOMY  := $(shell free=$$(awk '/MemAvailable/ {print $$2}' /proc/meminfo 2>/dev/null); \
             test "$${free:-0}" -gt 12000000 && df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 8000000 {print "TMPDIR=/dev/shm"}')
 PYTEST := $(ROOMY) $(BIN)/python -m pytest
-# Two processes, for most suites wait for others; a file's tests stay together, as they share what they started, and
+# Three processes, for most suites wait for others; a file's tests stay together, as they share what they started, and
 # files keep the order of `tests/conftest.py`: the dearest first.
-SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
+SIDE_BY_SIDE := -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test quick test-full lint strace bench clean
 

@@ -20,7 +20,7 @@ TWINS = f"{SCHEMA}\nnode Twin {{ name: String @key  age: I32?  bio: String? }}"
 BRANCHES = (None, "draft", "team/deep")
 
 
-@pytest.fixture(params=["disk", "s3"])
+@pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.full)])
 def here(request: pytest.FixtureRequest, tmp_path) -> Place:
     return S3Place(request.getfixturevalue("s3_server")) if request.param == "s3" else DiskPlace(tmp_path)
 

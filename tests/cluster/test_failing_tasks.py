@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.mark.parametrize(
     ("mode", "tasks"),
     [
-        ("append", ("read", "write")),
         ("merge", ("match", "thin")),
+        pytest.param("append", ("read", "write"), marks=pytest.mark.full),
         pytest.param("overwrite", ("read", "write"), marks=pytest.mark.full),
     ],
 )

@@ -37,10 +37,10 @@ def test_a_load_on_a_cluster_stores_every_row_and_leaves_nothing_beside(
 @pytest.mark.parametrize(
     ("mode", "task"),
     [
-        ("append", "read"),
         ("append", "write"),
         ("merge", "match"),
         ("overwrite", "ask"),
+        pytest.param("append", "read", marks=pytest.mark.full),
         pytest.param("merge", "thin", marks=pytest.mark.full),
         pytest.param("overwrite", "write", marks=pytest.mark.full),
         pytest.param("append", "deal", marks=pytest.mark.full),

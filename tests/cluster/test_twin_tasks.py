@@ -30,7 +30,10 @@ def driver(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     found.kill()
 
 
-@pytest.mark.parametrize(("mode", "tasks"), [("append", ("read", "write")), ("merge", ("read", "match"))])
+@pytest.mark.parametrize(
+    ("mode", "tasks"),
+    [("append", ("read", "write")), pytest.param("merge", ("read", "match"), marks=pytest.mark.full)],
+)
 def test_a_second_copy_of_a_task_stores_no_row_twice(
     mode: str, tasks: tuple[str, ...], cluster: Cluster, driver: Driver, origin: Origin, graph_uri: str, gate: Path
 ) -> None:

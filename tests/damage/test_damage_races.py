@@ -11,6 +11,7 @@ from damage_children import meddle_on, write_on
 from damage_scene import PERSON, ids, kinds, reopened, repair, verify
 
 import omnigraph as og
+from graph_places import DISK, S3
 from processes import FORKED
 
 WAIT_S = 170
@@ -49,6 +50,7 @@ def test_a_living_writer_is_no_damage(anywhere: og.Graph) -> None:
     assert kinds(verify(anywhere)) == []
 
 
+@pytest.mark.parametrize("place", [DISK, pytest.param(S3, marks=pytest.mark.full)], indirect=True)
 def test_a_repair_takes_nothing_from_a_living_writer(anywhere: og.Graph) -> None:
     with beside(write_on, anywhere) as (process, enough, done):
         mends = 0

@@ -53,8 +53,8 @@ LOCKS = pytest.mark.parametrize("leased", [pytest.param(False, marks=FULL, id="f
 EACH_WRONG = pytest.mark.parametrize(
     "wrong", [pytest.param(w, id=str(w), marks=FULL if w.then == "again" else ()) for w in WRONGS]
 )
-ONCE_WRONG = pytest.mark.parametrize(
-    "wrong", [pytest.param(w, id=str(w), marks=() if w.then == "once" else FULL) for w in WRONGS]
+LOST_ONCE = pytest.mark.parametrize(
+    "wrong", [pytest.param(w, id=str(w), marks=() if str(w) == "lost-once" else FULL) for w in WRONGS]
 )
 
 
@@ -123,7 +123,7 @@ def left_behind(known: Before, tmp_path_factory: pytest.TempPathFactory) -> dict
 
 
 @pytest.mark.parametrize("seam", [pytest.param("objects-flock", marks=FULL), "objects-lease", "lance"])
-@ONCE_WRONG
+@LOST_ONCE
 @pytest.mark.parametrize("way", sorted(DECIDED))
 def test_whichever_call_of_an_opening_goes_wrong_the_next_one_ends_as_it_would_have(
     left_behind: dict[str, tuple[Before, str]],

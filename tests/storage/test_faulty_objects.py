@@ -29,7 +29,7 @@ globals().update(
 )
 
 
-@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.slow)])
+@pytest.fixture(params=["local", pytest.param("s3", marks=[pytest.mark.slow, pytest.mark.full])])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
     if request.param == "s3":
         server = request.getfixturevalue("s3_server")

@@ -6,13 +6,14 @@ import pytest
 from upkeep_children import keep_small, read_commits, write_numbered
 from upkeep_scene import SCHEMA, WAIT_S, ids
 
-from graph_places import Place, home_in
+from graph_places import DISK, S3, Place, home_in
 from processes import FORKED
 
 pytestmark = pytest.mark.slow
 READERS = 2
 
 
+@pytest.mark.parametrize("where", [DISK, pytest.param(S3, marks=pytest.mark.full)])
 @pytest.mark.parametrize("commits", [60, pytest.param(600, marks=pytest.mark.full)])
 def test_a_reader_gets_every_row_of_its_commit_or_hears_that_it_is_gone(place: Place, commits: int) -> None:
     home = home_in(place)
