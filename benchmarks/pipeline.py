@@ -1,6 +1,6 @@
 """What the pipeline costs on Spark, beside the same work of Spark alone in the same run.
 
-    python -m benchmarks.pipeline [--only load,overwrite,read,merge,crossover,large] [--rows 1000000]
+    python -m benchmarks.pipeline [--only load,overwrite,read,merge,crossover,large] [--rows 1000000] [--turns 3]
 
 load       NDJSON into an empty graph, all checks on ÷ the same strict parse and fragments without checks,
            and ÷ Spark's own NDJSON to Parquet; cold (a new session) and warm
@@ -53,7 +53,6 @@ SCHEMA = """
 node Person { name: String @key  age: I32?  city: String?  score: F64?  joined: Date?  @range(age, 0..150) }
 edge Knows: Person -> Person { since: I32? }
 """
-TURNS = 3
 
 
 def people(first: int, count: int) -> pa.Table:
@@ -125,7 +124,7 @@ def to_parquet(place: Path, source: Path, spark: SparkSession) -> None:
     spark.read.json(str(source)).write.parquet(str(place / new_ulid()))
 
 
-def load(place: Path, rows: int) -> None:
+def load(place: Path, rows: int, turns: int) -> None:
     source = place / "in.jsonl"
     write_ndjson(source, rows)
     spark = start()
@@ -136,7 +135,7 @@ def load(place: Path, rows: int) -> None:
     }
     cold = timed(acts["ours"])
     taken: dict[str, list[float]] = {name: [] for name in acts}
-    for _ in range(TURNS):
+    for _ in range(turns):
         for name, act in acts.items():
             taken[name].append(timed(act))
     base = {name: statistics.median(times) for name, times in taken.items()}
@@ -145,7 +144,7 @@ def load(place: Path, rows: int) -> None:
         print(f"  ÷ {name} {base[name]:.1f} s: {base['ours'] / base[name]:.2f}x")
 
 
-def overwrite(place: Path, rows: int) -> None:
+def overwrite(place: Path, rows: int, turns: int) -> None:
     source = str(place / "people.parquet")
     pq.write_table(people(0, rows), source, row_group_size=100_000)
     spark, graph = start(), fresh(place)
@@ -158,13 +157,13 @@ def overwrite(place: Path, rows: int) -> None:
 
     load_parquet(), copy()
     mine, base = [], []
-    for _ in range(TURNS):
+    for _ in range(turns):
         base.append(timed(copy))
         mine.append(timed(load_parquet))
     told(f"overwrite of {rows:,} nodes from Parquet", mine, "Parquet copy", base)
 
 
-def read(place: Path, rows: int) -> None:
+def read(place: Path, rows: int, turns: int) -> None:
     source = str(place / "people.parquet")
     pq.write_table(people(0, rows), source, row_group_size=100_000)
     spark, graph = start(), fresh(place)
@@ -175,7 +174,7 @@ def read(place: Path, rows: int) -> None:
         frame.write.format("noop").mode("overwrite").save()
 
     mine, base = [], []
-    for turn in range(TURNS + 1):
+    for turn in range(turns + 1):
         parquet = timed(lambda: drain(spark.read.parquet(source)))
         own = timed(lambda: drain(graph.spark.nodes("Person", columns=columns)))
         if turn:
@@ -184,7 +183,7 @@ def read(place: Path, rows: int) -> None:
     told(f"read of {rows:,} nodes", mine, "spark.read.parquet", base)
 
 
-def merge(place: Path, rows: int) -> None:
+def merge(place: Path, rows: int, turns: int) -> None:
     spark, graph = start(), fresh(place)
     source = str(place / "people.parquet")
     pq.write_table(people(0, rows), source, row_group_size=100_000)
@@ -193,12 +192,12 @@ def merge(place: Path, rows: int) -> None:
     pq.write_table(people(rows - rows // 200, rows // 100), changed)
     taken = [
         timed(lambda: graph.spark.load({"Person": spark.read.parquet(changed)}, mode="merge", index=False))
-        for _ in range(TURNS)
+        for _ in range(turns)
     ]
     print(f"merge of {rows // 100:,} rows, half of them new at first, into {rows:,}: {statistics.median(taken):.1f} s")
 
 
-def crossover(place: Path, rows: int) -> None:
+def crossover(place: Path, rows: int, _turns: int) -> None:
     start()
     for size in (rows // 50, rows // 10, rows, rows * 4):
         source = place / f"in-{size}.jsonl"
@@ -209,7 +208,7 @@ def crossover(place: Path, rows: int) -> None:
         print(f"{size:>12,} rows: embedded {taken['embedded']:6.1f} s, spark {taken['spark']:6.1f} s")
 
 
-def large(place: Path, rows: int) -> None:
+def large(place: Path, rows: int, _turns: int) -> None:
     count = rows * 20
     source = place / "large.jsonl"
     write_ndjson(source, count)
@@ -244,7 +243,7 @@ def told(what: str, mine: list[float], peer: str, base: list[float]) -> None:
     print(f"{what}: {own:.2f} s, {peer} {other:.2f} s: {own / other:.2f}x")
 
 
-PARTS: dict[str, Callable[[Path, int], None]] = {
+PARTS: dict[str, Callable[[Path, int, int], None]] = {
     "load": load,
     "overwrite": overwrite,
     "read": read,
@@ -258,16 +257,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="load,overwrite,read,merge,crossover")
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     for name in chosen.only.split(","):
         if not chosen.here:
-            words = [sys.executable, "-m", "benchmarks.pipeline", "--only", name, "--rows", str(chosen.rows), "--here"]
-            subprocess.run(words, check=True)
+            words = ["--only", name, "--rows", str(chosen.rows), "--turns", str(chosen.turns), "--here"]
+            subprocess.run([sys.executable, "-m", "benchmarks.pipeline", *words], check=True)
             continue
         place = Path(tempfile.mkdtemp(prefix="omnigraph-pipeline-"))
         try:
-            PARTS[name](place, chosen.rows)
+            PARTS[name](place, chosen.rows, chosen.turns)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 
