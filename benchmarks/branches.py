@@ -29,7 +29,7 @@ import omnigraph as og
 SCHEMA = "node Item { name: String @key  n: I64?  text: String? }"
 CHANGED, TURNS = 100, 7
 _BATCH_ROWS = 500_000
-_RAW_ROWS_MAX = 250_000
+_RAW_ROWS_MAX = 100_000
 _FIELDS = pa.schema([("name", pa.string()), ("n", pa.int64()), ("text", pa.string())])
 _STORED = pa.schema([("id", pa.string()), *_FIELDS])
 

@@ -47,3 +47,21 @@ def test_main_of_a_moved_graph_is_read_written_and_listed(original: og.Graph, tm
 
 def test_a_branch_of_a_graph_at_its_own_place_opens(original: og.Graph) -> None:
     assert og.Graph.open(original.uri).snapshot("draft").tables["node:Person"].row_count == 1
+
+
+def test_branches_made_after_a_move_are_merged_though_one_merged_before_lies_elsewhere(tmp_path: Path) -> None:
+    insert = "query q($n: String) { insert Person { name: $n } }"
+    graph = og.Graph.init(str(tmp_path / "here"), "node Person { name: String @key }")
+    graph.branch_create("old")
+    graph.mutate(insert, {"n": "ana"}, branch="old")
+    graph.mutate(insert, {"n": "bo"})
+    graph.branch_merge("old")
+    graph.close()
+    (tmp_path / "here").rename(tmp_path / "there")
+
+    moved = og.Graph.open(str(tmp_path / "there"))
+    moved.branch_create("new")
+    moved.mutate(insert, {"n": "cy"}, branch="new")
+    moved.mutate(insert, {"n": "di"})
+    assert moved.branch_merge("new").outcome == "merged"
+    assert moved.snapshot().tables["node:Person"].row_count == 4

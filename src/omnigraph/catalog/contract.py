@@ -33,12 +33,17 @@ TABLES_DIFFER = "accepted compiled schema does not match the tables of the graph
 
 @dataclass(frozen=True)
 class SchemaState:
-    """What `__schema_state.json` records; `graph_commit_id` names the commit that put a staged schema in force."""
+    """What `__schema_state.json` records; `graph_commit_id` names the commit that put a staged schema in force.
+
+    A source that has the hash is the accepted one, byte for byte, and need not be compiled to know its shape. Graphs of
+    earlier releases have none.
+    """
 
     schema_shape_hash: str
     schema_ir_hash: str
     schema_identity_domain: str
     graph_commit_id: str | None = None
+    schema_source_hash: str | None = None
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,8 @@ def accept(
     ir_json = to_json(ir)
     shape_hash = hash_bytes(shape_json(ir.catalog))
     ir_hash = hash_bytes(ir_json)
-    state = SchemaState(shape_hash, ir_hash, ir.schema_identity_domain, graph_commit_id)
+    source_hash = hash_bytes(source.encode())
+    state = SchemaState(shape_hash, ir_hash, ir.schema_identity_domain, graph_commit_id, source_hash)
     return AcceptedSchema(source, ir, ir_json, write_state(state), shape_hash, ir_hash, graph_commit_id)
 
 
@@ -85,10 +91,11 @@ def check(source: bytes | None, ir: bytes | None, state: bytes | None) -> Accept
     recorded = read_state(state)
     compiled, ir_hash = _read_compiled(ir)
     shape_hash = hash_bytes(shape_json(compiled.catalog))
-    found = SchemaState(shape_hash, ir_hash, compiled.schema_identity_domain, recorded.graph_commit_id)
-    if found != recorded:
+    found = (shape_hash, ir_hash, compiled.schema_identity_domain)
+    if found != (recorded.schema_shape_hash, recorded.schema_ir_hash, recorded.schema_identity_domain):
         _refuse(IR_CHANGED, "Restore _schema.ir.json and __schema_state.json as the last schema apply wrote them.")
-    text = _matching_source(source, shape_hash)
+    is_untouched = hash_bytes(source) == recorded.schema_source_hash
+    text = source.decode("utf-8") if is_untouched else _matching_source(source, shape_hash)
     return AcceptedSchema(text, compiled, ir, state, shape_hash, ir_hash, recorded.graph_commit_id)
 
 
@@ -120,6 +127,8 @@ def write_state(state: SchemaState) -> bytes:
     }
     if state.graph_commit_id is not None:
         members["graph_commit_id"] = state.graph_commit_id
+    if state.schema_source_hash is not None:
+        members["schema_source_hash"] = state.schema_source_hash
     return compact_json(members)
 
 
@@ -134,6 +143,7 @@ def read_state(data: bytes) -> SchemaState:
             members.take("schema_ir_hash", str),
             members.take("schema_identity_domain", str),
             members.take("graph_commit_id", str) if "graph_commit_id" in members.left else None,
+            members.take("schema_source_hash", str) if "schema_source_hash" in members.left else None,
         )
         members.done()
     except IrError as why:

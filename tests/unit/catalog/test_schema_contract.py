@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.base.errors import Conflict, Kind, OmniError, ParseError
+from omnigraph.catalog import contract
 from omnigraph.catalog.contract import AcceptedSchema, accept, check, check_tables, read_state
 
 SOURCE_CHANGED = "current _schema.pg no longer matches the accepted compiled schema"
@@ -41,16 +42,36 @@ def test_a_bad_source_is_never_accepted() -> None:
         accept("nodeX", DOMAIN, file="lib.pg")
 
 
-def test_the_state_records_both_hashes_and_the_domain(accepted: AcceptedSchema) -> None:
+def test_the_state_records_the_hashes_and_the_domain(accepted: AcceptedSchema) -> None:
     state = json.loads(accepted.state_json)
     assert state == {
         "format_version": 2,
         "schema_shape_hash": accepted.shape_hash,
         "schema_ir_hash": "sha256:" + hashlib.sha256(accepted.ir_json).hexdigest(),
         "schema_identity_domain": DOMAIN,
+        "schema_source_hash": "sha256:" + hashlib.sha256(accepted.source_bytes).hexdigest(),
     }
     assert accepted.shape_hash.startswith("sha256:")
     assert len(accepted.shape_hash) == len("sha256:") + 64
+
+
+def test_a_source_that_nobody_touched_is_not_compiled_again(
+    accepted: AcceptedSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contract, "compile_source", None)
+    assert check(accepted.source_bytes, accepted.ir_json, accepted.state_json) == accepted
+    with pytest.raises(TypeError):
+        check(accepted.source_bytes + b"\n", accepted.ir_json, accepted.state_json)
+
+
+def test_a_state_without_a_hash_of_the_source_is_as_good(accepted: AcceptedSchema) -> None:
+    state = json.loads(accepted.state_json)
+    del state["schema_source_hash"]
+    told = json.dumps(state).encode()
+    assert check(accepted.source_bytes, accepted.ir_json, told).ir == accepted.ir
+    changed = accepted.source_bytes.replace(b"Author", b"Writer")
+    assert changed != accepted.source_bytes
+    assert str(refusal(changed, accepted.ir_json, told)) == SOURCE_CHANGED
 
 
 def test_a_staged_state_may_name_its_commit() -> None:

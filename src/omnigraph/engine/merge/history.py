@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from omnigraph.base.errors import Conflict, NotFound
+from omnigraph.base.errors import Conflict, GraphMoved, NotFound
 from omnigraph.base.ids import is_ulid
 from omnigraph.engine.merge.base import merge_base, missing_parents
 from omnigraph.engine.targets import find_commit, first_parents, resolve
@@ -48,7 +48,7 @@ class History:
     def _add_if_there(self, branch: str | None) -> None:
         try:
             self._add(self.manifest.state(branch))
-        except NotFound:
+        except (NotFound, GraphMoved):
             return
 
     def base_of(self, ours: BranchState, theirs: BranchState) -> GraphCommit:
