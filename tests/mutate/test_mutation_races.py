@@ -50,30 +50,6 @@ def test_an_insert_that_lost_is_prepared_again(graph: og.Graph) -> None:
     assert set(people(graph)) == {"ana", "bo", "cy", "di"}
 
 
-def is_prepared_under_the_lock(graph: og.Graph, number: int, **options: int) -> bool:
-    """Whether nobody could have been first when the files of an insert were written."""
-    other, found = og.Graph.open(graph.uri), []
-
-    def look() -> None:
-        with other.context.locks.try_hold(None) as lock:
-            found.append(lock is None)
-
-    meanwhile(look)
-    run(graph, f'insert Person {{ name: "n{number}" }}', **options)
-    return found[0]
-
-
-def test_inserts_that_met_a_rival_lately_are_prepared_under_the_lock_until_none_comes(graph: og.Graph) -> None:
-    assert not is_prepared_under_the_lock(graph, 0)
-    meanwhile(lambda: run(og.Graph.open(graph.uri), 'insert Person { name: "cy" }'))
-    run(graph, 'insert Person { name: "di" }')
-    assert not is_prepared_under_the_lock(graph, 1, retries=0)
-    seen = [is_prepared_under_the_lock(graph, number) for number in range(2, 30)]
-    calm_from = seen.index(False)
-    assert calm_from > 8
-    assert not any(seen[calm_from:])
-
-
 @pytest.mark.parametrize("body", ['update Person set { age: 9 } where name = "bo"', 'delete Person where name = "bo"'])
 def test_an_update_or_delete_that_lost_is_left_to_the_caller(graph: og.Graph, body: str) -> None:
     other = og.Graph.open(graph.uri)

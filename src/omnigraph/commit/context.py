@@ -19,7 +19,6 @@ from omnigraph.storage.places import Root
 from omnigraph.storage.tables import Table, TableRef
 
 _log = logging.getLogger("omnigraph.commit")
-_WRITES_AFTER_A_RIVAL = 16
 Watcher = Callable[[str, Mapping[str, tuple[SubTableEntry, Table]]], None]
 """Takes the graph's incarnation and, by table key, the tables that moved."""
 
@@ -41,24 +40,6 @@ def locks_of(root: Root, settings: Settings) -> BranchLocks:
     )
 
 
-class Rivals:
-    """Where other writers were first lately: a small write does well to prepare under the lock there from the start,
-    for what it prepares beside the lock it is likely to prepare again."""
-
-    def __init__(self) -> None:
-        self._left: dict[str | None, int] = {}
-
-    def met(self, branch: str | None) -> None:
-        self._left[branch] = _WRITES_AFTER_A_RIVAL
-
-    def are_expected(self, branch: str | None) -> bool:
-        """Asked once for each write: after some that met nobody, none are expected any more."""
-        left = self._left.get(branch, 0)
-        if left:
-            self._left[branch] = left - 1
-        return left > 0
-
-
 @dataclass(frozen=True)
 class CommitContext:
     root: Root
@@ -69,7 +50,6 @@ class CommitContext:
     settings: Settings
     watchers: list[Watcher] = field(default_factory=list)
     """Told of each commit made through this context, after it is true."""
-    rivals: Rivals = field(default_factory=Rivals)
 
     @staticmethod
     def of(root: Root, settings: Settings, manifest: ManifestStore | None = None) -> CommitContext:

@@ -85,7 +85,7 @@ def mutate(
 
     commutes = all(isinstance(statement, InsertRow) for statement in query.changes)
     allowed = ctx.settings.write_retries if retries is None else retries
-    receipt = commit_with_retries(ctx, open_view, prepare, retries=allowed if commutes else 0, is_small=True)
+    receipt = commit_with_retries(ctx, open_view, prepare, retries=allowed if commutes else 0)
     return MutationResult(
         branch_label(first.branch),
         query.name,

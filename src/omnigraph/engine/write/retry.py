@@ -60,18 +60,15 @@ def commit_with_retries(
     prepare: Callable[[Attempt], WritePlan | None],
     *,
     retries: int,
-    is_small: bool = False,
 ) -> Receipt | None:
     """Prepare and commit; None when there is nothing to do.
 
     A preparation that lost to another writer is repeated at most `retries` times, from the second on under the branch
-    lock, where nobody can be first. Give 0 for writes whose result depends on what they read. One that is small holds
-    others up only shortly: where rivals were met lately, it is prepared under the lock from the start.
+    lock, where nobody can be first. Give 0 for writes whose result depends on what they read.
     """
     for number in range(retries + 1):
         view = open_view()
-        alone = number > 0 or (is_small and retries > 0 and ctx.rivals.are_expected(view.branch))
-        lock: AbstractContextManager[HeldLock | None] = ctx.locks.hold(view.branch) if alone else nullcontext()
+        lock: AbstractContextManager[HeldLock | None] = ctx.locks.hold(view.branch) if number else nullcontext()
         try:
             with lock as held:
                 if held is not None:
@@ -81,7 +78,6 @@ def commit_with_retries(
                     plan = prepare(Attempt(ctx, view, held))
                     return None if plan is None else commit_plan(ctx, plan, held)
         except (ExpectedVersionMismatch, RowLevelCasContention):
-            ctx.rivals.met(view.branch)
             if number == retries:
                 raise
     raise AssertionError("the loop returns or raises")
