@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,6 +61,30 @@ def test_columns_read_late_count_against_the_budget_of_what_is_kept(tmp_path: Pa
     for column in columns:
         reader.query(f"query q() {{ match {{ $p: Person }} return {{ $p.{column} }} }}")
         assert reader.reader.hot.sizes()["columns"] <= 500_000
+
+
+def test_a_few_values_of_a_column_too_large_to_keep_cost_nothing_that_is_kept(tmp_path: Path) -> None:
+    schema = "node Person { name: String @key  text: String? }\nedge Next: Person -> Person"
+    graph = og.Graph.init(str(tmp_path / "graph"), schema, settings=og.Settings(storage_durability="os"))
+    texts = {f"p{n}": "".join(random.Random(n).choices("abcdefgh", k=400)) for n in range(2_000)}
+    named = pa.table({"name": list(texts), "text": list(texts.values())})
+    edges = pa.table({"from": ["p1", "p2", "p3"], "to": ["p1999", "p0", "p1999"]})
+    graph.load_frames({"Person": named, "Next": edges}, mode="append")
+    reader = og.Graph.open(graph.uri, "r", settings=og.Settings(cache_hot_bytes=500_000))
+    found = "query q() { match { $p: Person $p next $q } return { $p.name, $q.text } order { $p.name } }"
+    assert reader.query(NAMES).to_arrow().num_rows == 2_000
+
+    def expected(changed: str) -> list[dict[str, str]]:
+        ends = {"p1": texts["p1999"], "p2": changed, "p3": texts["p1999"]}
+        return [{"p.name": name, "q.text": text} for name, text in ends.items()]
+
+    for text in (texts["p0"], "another"):
+        graph.mutate('query m($t: String) { update Person set { text: $t } where name = "p0" }', {"t": text})
+        assert reader.query(found).rows == expected(text)
+        assert 0 < reader.reader.hot.sizes()["columns"] <= 500_000
+    whole = reader.query("query q() { match { $p: Person } return { $p.name, $p.text } order { $p.name } }").rows
+    assert {row["p.name"]: row["p.text"] for row in whole} == {**texts, "p0": "another"}
+    assert 0 < reader.reader.hot.sizes()["columns"] <= 500_000
 
 
 def test_a_commit_of_some_edges_makes_no_query_too_large(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,32 @@ def points(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     graph.load_frames({"Doc": table.slice(2_500)}, mode="append", index=False)
     assert len(vector_coverage(graph.view().table("node:Doc"), "vec")) == 1
     return graph
+
+
+def test_vectors_that_few_rows_have_are_kept_in_memory_however_many_rows_there_are(
+    tmp_path: Path, index_hits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Room for every thirtieth vector and for a place per row, not for all vectors.
+    monkeypatch.setattr(nodes_module, "_VECTORS_BYTES_MAX", 64 << 10)
+    graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA, settings=QUICK)
+    has_none = np.arange(len(POINTS)) % 30 != 3
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(POINTS.ravel()), 16, mask=pa.array(has_none))
+    graph.load_frames({"Doc": docs(0, [None] * len(POINTS)).drop(["body"]).append_column("vec", flat)}, mode="append")
+    query = np.random.default_rng(9).standard_normal(16)
+
+    def nearest(limit: int, gone: Sequence[str] = ()) -> list[str]:
+        every = truth(query, len(POINTS))
+        return [name for name in every if int(name[1:]) % 30 == 3 and name not in gone][:limit]
+
+    assert list(asked(graph, query, 10)) == nearest(10)
+    first, second = nearest(2)
+    graph.mutate("query m($d: String) { delete Doc where name = $d }", {"d": first})
+    graph.mutate("query m($d: String) { update Doc set { year: 77 } where name = $d }", {"d": second})
+    found = asked(graph, query, 10)
+
+    assert list(found) == nearest(10, [first])
+    assert found == pytest.approx({name: truth(query, len(POINTS))[name] for name in found}, abs=1e-6)
+    assert index_hits == []
 
 
 def truth(query: Any, limit: int, year: int | None = None) -> dict[str, float]:

@@ -95,7 +95,7 @@ def test_what_came_and_went_turns_one_state_into_the_other(tmp_path, seed):
 def test_an_image_that_follows_a_table_says_what_a_fresh_one_says(tmp_path, seed):
     states = history(str(tmp_path), seed)
     random.Random(seed).shuffle(states)
-    image = NodeImage.of(states[0], None)
+    image = NodeImage.of(states[0], None, 1 << 20)
     for state in states:
         found = image.advanced(state, PLENTY)
         assert found is not None

@@ -6,7 +6,7 @@ the other. A row that was replaced, or only moved, is gone and came.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,6 +117,13 @@ def column_of(table: Table, columns: Sequence[str]) -> pa.Table:
         return _scan(table, columns, None)
 
 
+def column_batches(table: Table, column: str) -> Iterator[pa.Array]:
+    """The same of one column, piece by piece."""
+    with translated(f"read {table.ref.location}"):
+        for batch in _scanner(table, [column], None).to_reader():
+            yield batch.column(0)
+
+
 def _physical_rows(fragments: Sequence[Any]) -> int:
     return sum(int(fragment.physical_rows or 0) for fragment in fragments)
 
@@ -130,11 +137,14 @@ def _scan(table: Table, columns: Sequence[str], fragments: Sequence[Any] | None)
     if fragments is not None and not fragments:
         fields = [pa.field(c, pa.uint64()) if c in (ROW_ID, _CREATED) else table.schema.field(c) for c in columns]
         return pa.schema(fields).empty_table()
+    return _scanner(table, columns, fragments).to_table()
+
+
+def _scanner(table: Table, columns: Sequence[str], fragments: Sequence[Any] | None) -> Any:
     wanted = None if fragments is None else {int(fragment.id) for fragment in fragments}
-    scanner = table.dataset.scanner(
+    return table.dataset.scanner(
         list(columns),
         fragments=None if wanted is None else [f for f in table.dataset.get_fragments() if f.fragment_id in wanted],
         scan_in_order=True,
         use_scalar_index=False,
     )
-    return scanner.to_table()

@@ -124,6 +124,14 @@ class Table:
             return stored
         return {shown: stored[name] for shown, name in self.shape.by_name.items() if name is not None}
 
+    @cached_property
+    def column_bytes(self) -> Mapping[str, int]:
+        """How much of the store each column takes, as it is stored there."""
+        with translated(f"measure {self.ref.location}"):
+            fields: Any = self.dataset.stats.data_stats().fields
+            stored = {found.id: int(found.bytes_on_disk) for found in fields}
+        return {name: sum(stored.get(id, 0) for id in ids) for name, ids in self.field_ids.items()}
+
     @property
     def has_stable_row_ids(self) -> bool:
         return bool(self.dataset.has_stable_row_ids)

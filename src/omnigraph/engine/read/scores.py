@@ -41,6 +41,9 @@ class Scores:
         ranking = plan.ranking
         if isinstance(ranking, Nearest):
             assert plan.limit is not None
+            held = self._nearest_held(ranking, rows, plan.limit)
+            if held is not None:
+                return rows.where(_is_among(rows.variables[ranking.field.variable].numbers, held[0]))
             near, _ = self._nearest(ranking, rows, plan.limit, plan.exact)
             return rows.where(np.isin(_row_ids(ranking.field, rows), near))
         assert ranking is not None
@@ -58,8 +61,11 @@ class Scores:
                 query = self._vector(ranking)
                 if query is None:
                     return _nullable(np.full(rows.count, np.nan))
-                vectors = rows.variables[ranking.field.variable].values(ranking.field.name)
-                return _nullable(cosine_distances(vectors, query))
+                bound = rows.variables[ranking.field.variable]
+                held = _distances_held(bound, ranking.field.name, query, bound.numbers)
+                if held is not None:
+                    return _nullable(held)
+                return _nullable(cosine_distances(bound.values(ranking.field.name), query))
             case Rrf():
                 kept = rows.variables.get(_kept_name(ranking))
                 return self._fused(ranking, rows, plan) if kept is None else kept.values("")
@@ -88,9 +94,10 @@ class Scores:
         query = self._vector(ranking)
         if query is None or not rows.count or not limit:
             return np.empty(0, np.uint64), np.empty(0, np.float64)
-        held = self._nearest_held(ranking, query, rows, limit)
+        held = self._nearest_held(ranking, rows, limit)
         if held is not None:
-            return held
+            entities = rows.variables[ranking.field.variable].entities
+            return entities.values(ROW_ID, held[0]).to_numpy(zero_copy_only=False), held[1]
         key = ranking.field.owner.table_key
         among = distinct(_row_ids(ranking.field, rows))
         every = len(among) == self._run.tables.count(key)
@@ -104,21 +111,22 @@ class Scores:
         )
         return np.asarray(ids, np.uint64), np.asarray(distances, np.float64)
 
-    def _nearest_held(
-        self, ranking: Nearest, query: npt.NDArray[np.float32], rows: Rows, limit: int
-    ) -> tuple[npt.NDArray[np.uint64], Floats] | None:
-        """The same, of vectors in memory; None where they are not."""
-        bound = rows.variables[ranking.field.variable]
-        if not isinstance(bound.entities, NodeImage) or not bound.entities.holds_vectors(len(query)):
+    def _nearest_held(self, ranking: Nearest, rows: Rows, limit: int) -> tuple[npt.NDArray[np.int64], Floats] | None:
+        """The numbers of the nearest entities and their distances, by vectors in memory; None where they are not."""
+        query = self._vector(ranking)
+        if query is None or not rows.count or not limit:
             return None
+        bound = rows.variables[ranking.field.variable]
         numbers = distinct(bound.numbers)
-        distances = bound.entities.distances(ranking.field.name, query, numbers)
+        distances = _distances_held(bound, ranking.field.name, query, numbers)
+        if distances is None:
+            return None
         known = ~np.isnan(distances)
         numbers, distances = numbers[known], distances[known]
         if len(numbers) > limit:
             kept = distances <= np.partition(distances, limit - 1)[limit - 1]
             numbers, distances = numbers[kept], distances[kept]
-        return bound.entities.values(ROW_ID, numbers).to_numpy(zero_copy_only=False), distances
+        return numbers, distances
 
     def _vector(self, ranking: Nearest) -> npt.NDArray[np.float32] | None:
         value = self._run.values.of(ranking.query)
@@ -212,6 +220,20 @@ def _looked_up(found: tuple[npt.NDArray[np.uint64], Floats], wanted: npt.NDArray
 
 def _row_ids(field: PropertyValue, rows: Rows) -> npt.NDArray[np.uint64]:
     found: npt.NDArray[np.uint64] = rows.variables[field.variable].values(ROW_ID).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _distances_held(
+    bound: Bound, name: str, query: npt.NDArray[np.float32], numbers: npt.NDArray[np.int64]
+) -> Floats | None:
+    return bound.entities.distances(name, query, numbers) if isinstance(bound.entities, NodeImage) else None
+
+
+def _is_among(numbers: npt.NDArray[np.int64], few: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Which of many numbers are among a few."""
+    table = np.zeros(int(numbers.max(initial=0)) + 1, bool)
+    table[few] = True
+    found: npt.NDArray[np.bool_] = table[numbers]
     return found
 
 

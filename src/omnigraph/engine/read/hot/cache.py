@@ -57,6 +57,7 @@ class _Kept(Generic[Image]):
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
+        self.column_bytes_max = bytes_max // 2
         self.images: dict[State, Image] = {}
 
     def get(self, state: State) -> Image | None:
@@ -116,7 +117,7 @@ class HotTables:
         with self._lock:
             found = self._nodes.get(state) or self._advanced_nodes(state, open_table)
             if found is None and (load or self._is_worth(state, rows, _NODE_BYTES, self._nodes.bytes_max)):
-                found = NodeImage.of(open_table(), self._dictionaries.get(state.place))
+                found = NodeImage.of(open_table(), self._dictionaries.get(state.place), self._nodes.column_bytes_max)
                 self._dictionaries[state.place] = found.dictionary
             if found is not None:
                 self._nodes.put(state, found)
@@ -141,7 +142,7 @@ class HotTables:
             if near is not None and near.connects(sources, targets):
                 found = near.advanced(open_table(), _overlay_max(near.image.base.count, near.image.overlay_rows))
             if found is None and (load or self._is_worth(state, rows, _EDGE_BYTES, self._edges.bytes_max)):
-                found = EdgeImage.of(open_table(), sources, targets)
+                found = EdgeImage.of(open_table(), sources, targets, self._edges.column_bytes_max)
             if found is not None:
                 self._edges.put(state, found)
             return found

@@ -30,8 +30,8 @@ class EdgeImage:
         self._leads: dict[tuple[bool, int], tuple[ref[NodeImage], bool]] = {}
 
     @classmethod
-    def of(cls, table: Table, sources: Dictionary, targets: Dictionary) -> EdgeImage:
-        return cls(Image.of(table, []), sources, targets)
+    def of(cls, table: Table, sources: Dictionary, targets: Dictionary, column_bytes_max: int) -> EdgeImage:
+        return cls(Image.of(table, [], column_bytes_max), sources, targets)
 
     def side(self, outwards: bool) -> Adjacency:
         """Where edges lead from their source, or back from their target."""

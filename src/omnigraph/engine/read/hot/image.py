@@ -3,6 +3,7 @@
 Holds for every image:
   1. It never changes what it says; a newer state is another image, which shares all that is equal.
   2. Rows below `base.count` are those of the base state, later ones came since; `gone` are no longer there.
+  3. A column that takes more than `column_bytes_max` is not kept, and a few of its values are looked up.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ import pyarrow as pa
 
 from omnigraph.engine.read.cosine import Numbers, Vectors
 from omnigraph.engine.read.taken import taken
-from omnigraph.storage.deltas import ROW_ID, RowIds, changes_between, column_of
+from omnigraph.storage.deltas import ROW_ID, RowIds, changes_between, column_batches, column_of
 from omnigraph.storage.tables import Table
 
+# Below this part of its rows, a column that cannot be kept is not read whole.
+_LOOKUP_PART_MAX = 1 / 64
+# Vectors are hidden by nulls, which take room in the store: so much more of it is read for those that are kept.
+_VECTORS_READ_MAX = 16
 Rows = npt.NDArray[np.int64]
 NOTHING: Rows = np.empty(0, np.int64)
 
@@ -32,11 +37,13 @@ class Base:
     reads: ClassVar[int] = 0
     """How often any image grew by a column; whoever bounds what is kept looks again when it did."""
 
-    def __init__(self, table: Table, columns: Sequence[str]) -> None:
+    def __init__(self, table: Table, columns: Sequence[str], column_bytes_max: int) -> None:
         self.table = table
+        self._column_bytes_max = column_bytes_max
         self._lock = threading.Lock()
         self._columns: dict[str, pa.Array] = {}
-        self._vectors: dict[str, Vectors] = {}
+        self._large: set[str] = set()
+        self._vectors: dict[str, Vectors | None] = {}
         found = column_of(table, [*dict.fromkeys([*columns]), ROW_ID])
         self.count = int(found.num_rows)
         self._ids = _RowNumbers(found.column(ROW_ID).to_numpy() if found.num_rows else np.empty(0, np.uint64))
@@ -49,20 +56,41 @@ class Base:
             with self._lock:
                 found = self._columns.get(name)
                 if found is None:
-                    found = self._columns[name] = one_array(column_of(self.table, [name]).column(name))
-                    Base.reads += 1
+                    found = one_array(column_of(self.table, [name]).column(name))
+                    if found.nbytes > self._column_bytes_max:
+                        self._large.add(name)
+                    else:
+                        self._columns[name] = found
+                        Base.reads += 1
         return found
 
-    def vectors(self, name: str) -> Vectors:
-        found = self._vectors.get(name)
-        if found is None:
+    def keeps(self, name: str) -> bool:
+        """Whether a column stays in memory once it was read."""
+        if name in self._columns:
+            return True
+        return name not in self._large and self.table.column_bytes.get(name, 0) <= self._column_bytes_max
+
+    def vectors(self, name: str, bytes_max: int) -> Vectors | None:
+        """The vectors of a column; None if they take more room than this."""
+        if name not in self._vectors:
             with self._lock:
-                found = self._vectors.get(name)
-                if found is None:
-                    found = Vectors.of(one_array(column_of(self.table, [name]).column(name)))
-                    self._vectors[name] = found
+                if name not in self._vectors:
+                    self._vectors[name] = self._read_vectors(name, bytes_max)
                     Base.reads += 1
-        return found
+        found = self._vectors[name]
+        return None if found is None or found.nbytes > bytes_max else found
+
+    def _read_vectors(self, name: str, bytes_max: int) -> Vectors | None:
+        if self.table.column_bytes.get(name, 0) > _VECTORS_READ_MAX * bytes_max:
+            return None
+        found = [Vectors.of(pa.array([], self.table.schema.field(name).type))]
+        taken_bytes = 0
+        for batch in column_batches(self.table, name):
+            found.append(Vectors.of(batch))
+            taken_bytes += found[-1].nbytes
+            if taken_bytes > bytes_max:
+                return None
+        return Vectors.joined(found)
 
     def forget(self, name: str) -> None:
         self._columns.pop(name, None)
@@ -73,7 +101,7 @@ class Base:
 
     @property
     def nbytes(self) -> int:
-        held = [*self._columns.values(), *self._vectors.values()]
+        held = [*self._columns.values(), *(found for found in self._vectors.values() if found is not None)]
         return int(sum(one.nbytes for one in held) + self._ids.nbytes)
 
 
@@ -119,8 +147,8 @@ class Image:
         self._late: dict[str, pa.Array] = {}
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[str]) -> Image:
-        return cls(Base(table, columns), table, np.empty(0, np.uint64), NOTHING)
+    def of(cls, table: Table, columns: Sequence[str], column_bytes_max: int) -> Image:
+        return cls(Base(table, columns, column_bytes_max), table, np.empty(0, np.uint64), NOTHING)
 
     @property
     def count(self) -> int:
@@ -160,15 +188,20 @@ class Image:
                     rows[at] = place
         return rows[rows >= 0]
 
-    def distances(self, name: str, query: Numbers) -> Numbers:
-        """How far the vector of every row is from the query; nan where there is none."""
-        found = self.base.vectors(name).distances(query)
-        return (
-            np.concatenate([found, Vectors.of(self._added_column(name)).distances(query)]) if len(self.added) else found
-        )
+    def distances(self, vectors: Vectors, name: str, query: Numbers, rows: Rows) -> Numbers:
+        """How far the vector of each row is from the query, nan where there is none; `vectors` are the base's."""
+        late = rows >= self.base.count if len(self.added) else None
+        if late is None or not late.any():
+            return vectors.distances(query, rows)
+        found = np.empty(len(rows))
+        found[~late] = vectors.distances(query, rows[~late])
+        found[late] = Vectors.of(self._added_column(name)).distances(query, rows[late] - self.base.count)
+        return found
 
     def values(self, name: str, rows: Rows) -> pa.Array:
         """The values of a column at these rows."""
+        if len(rows) < self.base.count * _LOOKUP_PART_MAX and not self.base.keeps(name):
+            return self._looked_up(name, rows)
         whole = self.base.column(name)
         if len(self.added):
             # Read with the rest: what came later lies in other files, which may be gone when it is asked for.
@@ -186,6 +219,11 @@ class Image:
         places[~late] = np.arange(int((~late).sum()))
         places[late] = np.arange(int((~late).sum()), len(rows))
         return taken(mixed, places)
+
+    def _looked_up(self, name: str, rows: Rows) -> pa.Array:
+        once, places = np.unique(rows, return_inverse=True)
+        row_ids = self.values(ROW_ID, once).to_pylist()
+        return taken(one_array(self.table.take(row_ids, [name]).column(name)), places)
 
     def _added_column(self, name: str) -> pa.Array:
         if name == ROW_ID:

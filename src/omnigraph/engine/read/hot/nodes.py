@@ -41,9 +41,9 @@ class NodeImage:
         self.used_at = 0
 
     @classmethod
-    def of(cls, table: Table, dictionary: Dictionary | None) -> NodeImage:
+    def of(cls, table: Table, dictionary: Dictionary | None, column_bytes_max: int) -> NodeImage:
         """The table at its state; its ids join the dictionary, or make one."""
-        image = Image.of(table, [ID])
+        image = Image.of(table, [ID], column_bytes_max)
         ids = image.base.column(ID)
         if dictionary is None:
             made = cls(image, Dictionary(ids), None)
@@ -158,14 +158,12 @@ class NodeImage:
         """The numbers of the nodes that have these row ids."""
         return self.numbers_of(self.image.rows_of(row_ids))
 
-    def holds_vectors(self, dimension: int) -> bool:
-        """Whether vectors of this size are worth keeping in memory."""
-        return self.image.base.count * dimension * 8 <= _VECTORS_BYTES_MAX
-
-    def distances(self, name: str, query: Numbers, numbers: Ordinals) -> Numbers:
-        """How far each node is from the query, in [0, 2]; nan where it has no vector."""
-        found: Numbers = self.image.distances(name, query.astype(np.float64))[self.rows(numbers)]
-        return found
+    def distances(self, name: str, query: Numbers, numbers: Ordinals) -> Numbers | None:
+        """How far each node is from the query, in [0, 2], nan where it has no vector; None if too many have one."""
+        vectors = self.image.base.vectors(name, _VECTORS_BYTES_MAX)
+        if vectors is None:
+            return None
+        return self.image.distances(vectors, name, query.astype(np.float64), self.rows(numbers))
 
     @property
     def nbytes(self) -> int:
