@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from omnigraph.base.errors import BadRequest, InternalError, Unavailable
+from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.session import SparkSettings, session, spark_conf
+from omnigraph.storage.row_files import RowFolder
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SRC = str(Path(__file__).parents[2] / "src")
@@ -89,10 +92,24 @@ def test_what_the_settings_say_last_wins_over_our_tuning(tmp_path):
     assert conf.get("spark.driver.bindAddress") == "127.0.0.1"
 
 
-def test_a_cluster_is_not_told_to_talk_to_loopback(tmp_path):
+def test_a_cluster_is_not_told_to_talk_to_loopback_nor_to_files_of_this_machine(tmp_path):
     conf = spark_conf(SparkSettings(master="spark://host:7077"), tmp_path)
     assert conf.get("spark.driver.bindAddress") is None
     assert conf.get("spark.executorEnv.PYTHONPATH") is None
+    assert conf.get("spark.python.unix.domain.socket.enabled") is None
+
+
+def test_workers_of_this_machine_are_reached_by_files_unless_their_names_would_be_too_long():
+    for folder, expected in (Path("/tmp/short"), "true"), (Path("/tmp") / ("long" * 20), None):
+        conf = spark_conf(SparkSettings(master="local[2]"), folder)
+        assert conf.get("spark.python.unix.domain.socket.enabled") == expected
+
+
+def test_a_worker_that_ran_a_task_of_ours_looks_at_few_objects_when_it_collects_garbage(spark, tmp_path):
+    desk = Desk(spark, RowFolder(str(tmp_path)))
+    for _ in range(2):
+        left = desk.answers(list(range(8)), lambda _: len(gc.get_objects()), "counting")
+    assert max(left) < 10_000 < len(gc.get_objects())
 
 
 @pytest.mark.parametrize("query", ["select nope from range(3)", "selec 1", "select cast('x' as int)", "select 1/0"])

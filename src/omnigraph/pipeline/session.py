@@ -12,6 +12,7 @@ import atexit
 import logging
 import os
 import shutil
+import socket
 import sys
 import tempfile
 import threading
@@ -48,7 +49,10 @@ _MEANING = {
     # that was stopped for its time would go on to its end, in hours. Rows of a sorter are walked with that look.
     "spark.sql.cartesianProductExec.buffer.in.memory.threshold": "0",
 }
+_BATCH_ROWS_MAX, _BATCH_BYTES_MAX = 50_000, 16 << 20
 _REASON_CHARS_MAX = 500
+# The path of a socket may have 104 characters, of which its name takes 42.
+_SOCKET_FOLDER_CHARS_MAX = 60
 _starting = threading.Lock()
 _log = logging.getLogger(__name__)
 
@@ -198,6 +202,9 @@ def spark_conf(settings: SparkSettings, scratch: Path) -> SparkConf:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        # Workers take what they are handed batch by batch, and each batch costs them as much as some thousand rows.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS_MAX),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(_BATCH_BYTES_MAX),
         **_MEANING,
     }
     if settings.is_local or is_loopback(settings.master):
@@ -209,7 +216,16 @@ def spark_conf(settings: SparkSettings, scratch: Path) -> SparkConf:
             # Workers import this very copy of the package, also where it is not installed.
             "spark.executorEnv.PYTHONPATH": _package_root(),
         }
+    if settings.is_local:
+        options |= _sockets(scratch)
     return SparkConf(loadDefaults=False).setAll(list((options | dict(settings.conf)).items()))
+
+
+def _sockets(folder: Path) -> dict[str, str]:
+    """Workers on this machine are reached without TCP, over which every task waits 40 ms for an acknowledgement."""
+    if not hasattr(socket, "AF_UNIX") or len(str(folder)) > _SOCKET_FOLDER_CHARS_MAX:
+        return {}
+    return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
 
 
 def _package_root() -> str:

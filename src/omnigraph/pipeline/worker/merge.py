@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.pipeline.worker.pieces import Reading
+from omnigraph.pipeline.worker.settle import settle
 from omnigraph.pipeline.worker.shipped import landed_rows, shipped_rows, shipped_struct
 from omnigraph.pipeline.worker.tasks import answered
 from omnigraph.records.decode import POSITION
@@ -60,6 +61,7 @@ def candidate_rows(
                     if rows.num_rows:
                         images = shipped_rows(rows, task.fields)
                         yield pa.RecordBatch.from_arrays([rows.column("id"), images], schema=task.schema)
+    settle()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.pipeline.worker.settle import settle
 from omnigraph.storage.scans import Part, scan_part
 from omnigraph.storage.shapes import Shape
 
@@ -42,6 +43,7 @@ def read_part(target: ReadTarget, part: Part) -> Iterator[pa.RecordBatch]:
         if batch.num_rows:
             columns = [_column(batch.column(wanted.name), wanted, target.table_key) for wanted in target.schema]
             yield pa.RecordBatch.from_arrays(columns, schema=target.schema)
+    settle()
 
 
 def _column(stored: pa.Array, wanted: pa.Field, table_key: str) -> pa.Array:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.base.errors import OmniError
+from omnigraph.pipeline.worker.settle import settle
 
 ANSWER_COLUMNS = "answer binary"
 _ANSWER = pa.schema([("answer", pa.binary())])
@@ -35,6 +36,8 @@ def answered(do: Callable[[], Any]) -> pa.RecordBatch:
     except OmniError as error:
         error.__cause__ = None
         found = error
+    finally:
+        settle()
     return pa.RecordBatch.from_arrays([pa.array([pickle.dumps(found)], pa.binary())], schema=_ANSWER)
 
 
