@@ -56,6 +56,16 @@ def test_similar_texts_spread_evenly() -> None:
     assert counts.max() < 1600
 
 
+def test_texts_of_every_length_have_a_hash_of_their_own_in_every_batch() -> None:
+    texts = ["x" * length + end for length in [*range(40), *range(1015, 1035), 5_000] for end in ("", "a", "é")]
+    texts = sorted(set(texts))
+    hashes = row_hashes([pa.array(texts)])
+    assert len(set(hashes.tolist())) == len(texts)
+    backwards = row_hashes([pa.array(texts[::-1])])
+    assert (backwards[::-1] == hashes).all()
+    assert [int(row_hashes([pa.array([text])])[0]) for text in texts] == hashes.tolist()
+
+
 def test_the_order_of_columns_and_letters_counts() -> None:
     one, two = pa.array(["ab", "ba", "a"]), pa.array(["c", "c", "bc"])
     assert len(set(row_hashes([one, two]).tolist())) == 3

@@ -5,6 +5,7 @@ Holds: rows that agree in these columns are in the same part, whatever batch or 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -12,20 +13,28 @@ import numpy as np
 import pyarrow as pa
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
-_WEIGHTS = np.random.default_rng(20).integers(0, 1 << 64, 4096, np.uint64) | np.uint64(1)
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+# Odd numbers with bits in no order: a product with them spreads every bit to all higher ones.
+_MIX, _WORD_MIX, _COLUMN_MIX = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53))
+_WORD_BYTES = 8
+# Few texts are longer, and each of them takes its own time anyway.
+_LONG_TEXT_BYTES = 1024
 
 
 def dealt(batch: pa.RecordBatch, columns: Sequence[str], parts: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The number of each part that gets rows, and the rows, as slices of one batch."""
-    places = row_hashes([batch.column(name) for name in columns]) % np.uint64(parts)
+    places = (row_hashes([batch.column(name) for name in columns]) % np.uint64(parts)).astype(_part_type(parts))
     order = np.argsort(places, kind="stable")
-    bounds = np.searchsorted(places[order], np.arange(parts + 1, dtype=np.uint64))
+    bounds = np.searchsorted(places[order], np.arange(parts + 1))
     ordered = batch.take(pa.array(order))
     for part in range(parts):
         first, end = int(bounds[part]), int(bounds[part + 1])
         if end > first:
             yield part, ordered.slice(first, end - first)
+
+
+def _part_type(parts: int) -> type[np.unsignedinteger[Any]]:
+    """Small numbers are sorted by counting them."""
+    return np.uint16 if parts <= 1 << 16 else np.uint64
 
 
 def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -37,7 +46,7 @@ def row_hashes(columns: Sequence[pa.Array]) -> Numbers:
     """Equal values have equal hashes, whatever batch they are in."""
     whole = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
-        whole = whole * _WEIGHTS[0] + _hashes(column)
+        whole = whole * _COLUMN_MIX + _hashes(column)
     mixed: Numbers = (whole * _MIX) >> np.uint64(33)
     return mixed
 
@@ -59,18 +68,31 @@ def _hashes(column: pa.Array) -> Numbers:
 
 
 def _text_hashes(column: pa.Array) -> Numbers:
-    """A weighted sum of the bytes of each text, for a whole column at once."""
-    offsets = _offsets(column)
-    lengths = np.diff(offsets).astype(np.int64)
+    """Mixed from the bytes of each text, eight at a time, for a whole column at once."""
+    offsets = _offsets(column).astype(np.int64)
+    lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
     hashes: Numbers = lengths.astype(np.uint64)
     if not lengths.any():
         return hashes
     data = np.frombuffer(column.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
-    starts = (offsets[:-1] - offsets[0]).astype(np.int64)
-    place = np.arange(len(data), dtype=np.int64) - np.repeat(starts, lengths)
-    weighted = data.astype(np.uint64) * _WEIGHTS[place & (len(_WEIGHTS) - 1)]
-    filled = lengths > 0
-    hashes[filled] += np.add.reduceat(weighted, starts[filled])
+    for row in np.flatnonzero(lengths > _LONG_TEXT_BYTES):
+        whole = data[starts[row] : starts[row] + lengths[row]].tobytes()
+        hashes[row] = int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "little")
+    # Words that begin at every byte; the last ones reach beyond the end.
+    words: Numbers = np.ndarray((len(data) + 1,), "<u8", np.append(data, np.zeros(8, np.uint8)), strides=(1,))
+    going_on = (lengths > 0) & (lengths <= _LONG_TEXT_BYTES)
+    # Most often the texts of a column are of like length, and then no row need be picked.
+    rows: Any = slice(None)
+    at = 0
+    while going_on.any():
+        rows = rows if going_on.all() else np.arange(len(lengths))[rows][going_on]
+        left = lengths[rows] - at
+        found = words[starts[rows] + at]
+        cut = left < _WORD_BYTES
+        found[cut] &= (np.uint64(1) << (left[cut] * 8).astype(np.uint64)) - np.uint64(1)
+        mixed = (hashes[rows] ^ found) * _WORD_MIX
+        hashes[rows] = (mixed ^ (mixed >> np.uint64(32))) * _MIX
+        going_on, at = left > _WORD_BYTES, at + _WORD_BYTES
     return hashes
 
 
