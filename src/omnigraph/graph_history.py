@@ -94,6 +94,10 @@ class History(Reads):
         """
         if limit is not None and limit < 1:
             raise BadRequest(f"limit is {limit}, it must be at least 1")
+        try:
+            id.encode()
+        except UnicodeEncodeError:
+            raise BadRequest("the id is not valid Unicode text", "No node or edge has such an id.") from None
         past = self._chain(self._ctx.manifest.state(self._on(branch)))
         return list(islice(history_of(past, _table_key(past.current, type), id), limit))
 

@@ -62,6 +62,11 @@ def test_an_entity_that_came_back_has_both_lives(graph: og.Graph) -> None:
     assert told(graph, "ana", limit=2) == [(three, "insert"), (two, "delete")]
 
 
+def test_an_id_that_is_no_text_is_refused_in_words(graph: og.Graph) -> None:
+    with pytest.raises(og.BadRequest, match="the id is not valid Unicode text"):
+        graph.history("Person", "\udcff")
+
+
 def test_a_write_that_changes_nothing_is_not_in_it(graph: og.Graph) -> None:
     one = put(graph, "ana", age=1)
     put(graph, "ana", age=1)

@@ -58,7 +58,9 @@ def _clone(
     else:
         put_line(f"cloned {places[0]} to {places[1]}: {len(done.branches)} branches")
     if done.findings:
-        run.note(f"the copy has {len(done.findings)} findings, as the original may: omnigraph verify {places[1]}")
+        from omnigraph.engine.verify.findings import findings_said
+
+        run.note(f"the copy has {findings_said(len(done.findings))}, as the original may: omnigraph verify {places[1]}")
 
 
 @contextmanager

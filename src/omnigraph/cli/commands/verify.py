@@ -51,10 +51,10 @@ def _verify(run: Run, uri: UriArgument = None, branch: BranchesOption = None) ->
 
 
 def _lines(result: VerifyResult) -> Iterator[str]:
+    from omnigraph.engine.verify.findings import findings_said
+
     tables = "1 table" if result.tables_checked == 1 else f"{result.tables_checked} tables"
-    count = len(result.findings)
-    found = "no findings" if result.is_whole else "1 finding" if count == 1 else f"{count} findings"
-    yield one_line(f"verify {result.uri} — {tables}, {found}")
+    yield one_line(f"verify {result.uri} — {tables}, {findings_said(len(result.findings))}")
     for finding in result.findings:
         yield one_line(_line(finding))
 

@@ -12,6 +12,7 @@ from omnigraph.base.clock import now_us
 from omnigraph.base.errors import OmniError
 from omnigraph.engine.status import BranchStatus, GraphStatus
 from omnigraph.engine.upkeep.rules import Due, Facts, Rule, due
+from omnigraph.engine.verify.findings import findings_said
 from omnigraph.manifest.lineage import GraphCommit
 
 NOTHING = "nothing to do"
@@ -116,5 +117,5 @@ def _done(graph: Kept, one: Due) -> tuple[str, str | None]:
             return f"removed {gone.versions_removed} versions ({gone.bytes_removed} bytes)", failed
         case "verify":
             findings = graph.verify().findings
-            first = f"{len(findings)} findings, the first: {findings[0].message}" if findings else None
-            return "no findings", first
+            said = findings_said(len(findings))
+            return said, f"{said}, the first: {findings[0].message}" if findings else None

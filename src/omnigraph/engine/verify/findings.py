@@ -120,3 +120,7 @@ class VerifyResult:
             "tables_checked": self.tables_checked,
             "findings": [f.to_json() for f in self.findings],
         }
+
+
+def findings_said(count: int) -> str:
+    return "no findings" if not count else "1 finding" if count == 1 else f"{count} findings"
