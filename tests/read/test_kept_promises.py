@@ -87,6 +87,26 @@ def test_a_few_values_of_a_column_too_large_to_keep_cost_nothing_that_is_kept(tm
     assert 0 < reader.reader.hot.sizes()["columns"] <= 500_000
 
 
+@pytest.mark.parametrize("hot_bytes", [0, 20_000])
+def test_values_are_looked_up_where_not_even_row_ids_would_fit_what_may_be_kept(tmp_path: Path, hot_bytes: int) -> None:
+    schema = "node Person { name: String @key  text: String? }\nedge Next: Person -> Person"
+    graph = og.Graph.init(str(tmp_path / "graph"), schema, settings=og.Settings(storage_durability="os"))
+    names = [f"p{n}" for n in range(2_000)]
+    # Written in three commits and thinned, so that row ids do not run in one row.
+    for first in range(0, 2_000, 700):
+        some = names[first : first + 700]
+        graph.load_frames({"Person": pa.table({"name": some, "text": [n * 20 for n in some]})}, mode="append")
+    graph.load_frames({"Next": pa.table({"from": ["p1", "p2"], "to": ["p1999", "p3"]})}, mode="append")
+    graph.mutate('query m() { delete Person where name = "p0" }')
+    few = og.Settings(cache_hot_bytes=hot_bytes, read_traversal_mode="csr")
+    reader = og.Graph.open(graph.uri, "r", settings=few)
+    found = "query q() { match { $p: Person $p next $q } return { $q.text } order { $q.text } }"
+
+    for text in ("p3" * 20, "another"):
+        graph.mutate('query m($t: String) { update Person set { text: $t } where name = "p3" }', {"t": text})
+        assert reader.query(found).rows == [{"q.text": t} for t in sorted([text, "p1999" * 20])]
+
+
 def test_a_commit_of_some_edges_makes_no_query_too_large(tmp_path: Path) -> None:
     schema = "node Person { name: String @key }\nedge Next: Person -> Person"
     graph = og.Graph.init(str(tmp_path / "graph"), schema, settings=og.Settings(storage_durability="os"))

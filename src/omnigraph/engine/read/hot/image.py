@@ -99,9 +99,12 @@ class Base:
         """The row of each row id, -1 where there is none."""
         return self._ids.find(row_ids)
 
+    def row_ids(self, rows: Rows) -> RowIds:
+        return self._ids.at(rows)
+
     @property
     def nbytes(self) -> int:
-        held = [*self._columns.values(), *(found for found in self._vectors.values() if found is not None)]
+        held = [*self._columns.values(), *(found for found in list(self._vectors.values()) if found is not None)]
         return int(sum(one.nbytes for one in held) + self._ids.nbytes)
 
 
@@ -112,19 +115,23 @@ class _RowNumbers:
         self._count = len(row_ids)
         self._start = int(row_ids[0]) if self._count else 0
         runs = self._count == 0 or bool((np.diff(row_ids) == 1).all())
+        self._row_ids = None if runs else row_ids
         self._order = None if runs else np.argsort(row_ids, kind="stable")
-        self._sorted = None if self._order is None else row_ids[self._order]
 
     @property
     def nbytes(self) -> int:
-        return 0 if self._order is None or self._sorted is None else self._order.nbytes + self._sorted.nbytes
+        return 0 if self._order is None or self._row_ids is None else self._order.nbytes + self._row_ids.nbytes
+
+    def at(self, rows: Rows) -> RowIds:
+        return (rows + self._start).astype(np.uint64) if self._row_ids is None else self._row_ids[rows]
 
     def find(self, row_ids: RowIds) -> Rows:
-        if self._order is None or self._sorted is None:
+        if self._order is None or self._row_ids is None:
             rows = row_ids.astype(np.int64) - self._start
             return np.where((rows >= 0) & (rows < self._count), rows, -1)
-        at = np.minimum(np.searchsorted(self._sorted, row_ids), self._count - 1)
-        return np.where(self._sorted[at] == row_ids, self._order[at], -1)
+        places = np.searchsorted(self._row_ids, row_ids, sorter=self._order)
+        rows = self._order[np.minimum(places, self._count - 1)]
+        return np.where(self._row_ids[rows] == row_ids, rows, -1)
 
 
 @dataclass(frozen=True)
@@ -200,6 +207,8 @@ class Image:
 
     def values(self, name: str, rows: Rows) -> pa.Array:
         """The values of a column at these rows."""
+        if name == ROW_ID:
+            return pa.array(self._row_ids(rows))
         if len(rows) < self.base.count * _LOOKUP_PART_MAX and not self.base.keeps(name):
             return self._looked_up(name, rows)
         whole = self.base.column(name)
@@ -222,12 +231,18 @@ class Image:
 
     def _looked_up(self, name: str, rows: Rows) -> pa.Array:
         once, places = np.unique(rows, return_inverse=True)
-        row_ids = self.values(ROW_ID, once).to_pylist()
-        return taken(one_array(self.table.take(row_ids, [name]).column(name)), places)
+        return taken(one_array(self.table.take(self._row_ids(once).tolist(), [name]).column(name)), places)
+
+    def _row_ids(self, rows: Rows) -> RowIds:
+        late = rows >= self.base.count
+        if not late.any():
+            return self.base.row_ids(rows)
+        found = np.empty(len(rows), np.uint64)
+        found[~late] = self.base.row_ids(rows[~late])
+        found[late] = self.added[rows[late] - self.base.count]
+        return found
 
     def _added_column(self, name: str) -> pa.Array:
-        if name == ROW_ID:
-            return pa.array(self.added)
         found = self._late.get(name)
         if found is None:
             # Rows that went since they came cannot be read any more, and nobody asks for them.
