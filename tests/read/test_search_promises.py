@@ -143,6 +143,16 @@ def test_vectors_that_few_rows_have_are_kept_in_memory_however_many_rows_there_a
     assert index_hits == []
 
 
+def test_nothing_is_near_where_the_type_is_newer_than_every_row(tmp_path: Path) -> None:
+    graph = og.Graph.init(str(tmp_path / "graph"), "node City { name: String @key }", settings=QUICK)
+    graph.branch_create("before")
+    graph.schema_apply("node City { name: String @key }\nnode Doc { name: String @key  vec: Vector(16)? }")
+    shown = "query q($v: Vector(16)) { match { $d: Doc } return { $d.name, nearest($d.vec, $v) as far } }"
+    for branch in ("before", "main"):
+        for source in (shown, NEAR.format(mark="", clause="", limit=3)):
+            assert graph.query(source, {"v": [1.0] * 16}, branch=branch).rows == []
+
+
 def truth(query: Any, limit: int, year: int | None = None) -> dict[str, float]:
     """By the definition: one minus the cosine, of every vector that has a direction."""
     lengths = np.linalg.norm(POINTS.astype(float), axis=1)

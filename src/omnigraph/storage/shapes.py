@@ -214,6 +214,7 @@ class EmptyDataset:
 
     version = 0
     has_stable_row_ids = True
+    stats = SimpleNamespace(data_stats=lambda: SimpleNamespace(fields=[]))
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
