@@ -100,7 +100,8 @@ def test_a_cluster_is_not_told_to_talk_to_loopback_nor_to_files_of_this_machine(
 
 
 def test_workers_of_this_machine_are_reached_by_files_unless_their_names_would_be_too_long():
-    for folder, expected in (Path("/tmp/short"), "true"), (Path("/tmp") / ("long" * 20), None):
+    places = (Path("/tmp/short"), "true"), (Path("/tmp") / ("long" * 20), None), (Path("/tmp") / ("長い" * 20), None)
+    for folder, expected in places:
         conf = spark_conf(SparkSettings(master="local[2]"), folder)
         assert conf.get("spark.python.unix.domain.socket.enabled") == expected
 

@@ -51,8 +51,8 @@ _MEANING = {
 }
 _BATCH_ROWS_MAX, _BATCH_BYTES_MAX = 50_000, 16 << 20
 _REASON_CHARS_MAX = 500
-# The path of a socket may have 104 characters, of which its name takes 42.
-_SOCKET_FOLDER_CHARS_MAX = 60
+# The path of a socket may have 104 bytes, of which its name takes 42.
+_SOCKET_FOLDER_BYTES_MAX = 60
 _starting = threading.Lock()
 _log = logging.getLogger(__name__)
 
@@ -223,7 +223,7 @@ def spark_conf(settings: SparkSettings, scratch: Path) -> SparkConf:
 
 def _sockets(folder: Path) -> dict[str, str]:
     """Workers on this machine are reached without TCP, over which every task waits 40 ms for an acknowledgement."""
-    if not hasattr(socket, "AF_UNIX") or len(str(folder)) > _SOCKET_FOLDER_CHARS_MAX:
+    if not hasattr(socket, "AF_UNIX") or len(os.fsencode(folder)) > _SOCKET_FOLDER_BYTES_MAX:
         return {}
     return {"spark.python.unix.domain.socket.enabled": "true", "spark.python.unix.domain.socket.dir": str(folder)}
 
