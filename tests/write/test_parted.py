@@ -66,6 +66,13 @@ def test_texts_of_every_length_have_a_hash_of_their_own_in_every_batch() -> None
     assert [int(row_hashes([pa.array([text])])[0]) for text in texts] == hashes.tolist()
 
 
+def test_bytes_that_a_null_hides_do_not_count() -> None:
+    shown = pa.array(["a", "hidden", "b"])
+    hiding = pa.Array.from_buffers(pa.string(), 3, [pa.py_buffer(b"\x05"), *shown.buffers()[1:]])
+    assert hiding.to_pylist() == ["a", None, "b"]
+    assert row_hashes([hiding]).tolist() == row_hashes([pa.array(["a", None, "b"])]).tolist()
+
+
 def test_the_order_of_columns_and_letters_counts() -> None:
     one, two = pa.array(["ab", "ba", "a"]), pa.array(["c", "c", "bc"])
     assert len(set(row_hashes([one, two]).tolist())) == 3

@@ -53,7 +53,8 @@ def row_hashes(columns: Sequence[pa.Array]) -> Numbers:
 
 def _hashes(column: pa.Array) -> Numbers:
     if pa.types.is_string(column.type):
-        return _text_hashes(column)
+        # Bytes may lie where there is no value.
+        return _text_hashes(column.fill_null("") if column.null_count else column)
     if pa.types.is_floating(column.type):
         # Adding zero makes one of the two zeros.
         values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
