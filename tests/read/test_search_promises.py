@@ -153,6 +153,29 @@ def test_nothing_is_near_where_the_type_is_newer_than_every_row(tmp_path: Path) 
             assert graph.query(source, {"v": [1.0] * 16}, branch=branch).rows == []
 
 
+def test_rows_that_an_index_still_names_after_a_compaction_are_not_found(tmp_path: Path, index_hits: list[int]) -> None:
+    graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA, settings=QUICK)
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(POINTS[1:41].ravel()), 16)
+    rows = docs(1, ["run bears", "bears run"] * 20).append_column("vec", flat)
+    graph.load_frames({"Doc": rows}, mode="append", index=True)
+    every = "query q() { match { $d: Doc } return { $d.name } }"
+    searches = [
+        'query q() { match { $d: Doc search($d.body, "bears") } return { $d.name } }',
+        'query q() { match { $d: Doc match_text($d.body, "run bears") } return { $d.name } }',
+        'query q() { match { $d: Doc } return { $d.name, bm25($d.body, "bears") as s } order { s } limit 50 }',
+    ]
+    warm = og.Graph.open(graph.uri, "r")
+    before = set(names(warm, every))
+    graph.mutate('query m() { delete Doc where name < "d007" }')
+    graph.write({"node:Doc": og.Compact()})
+    left = before - {f"d{n:03d}" for n in range(1, 7)}
+
+    for handle in (warm, og.Graph.open(graph.uri, "r")):
+        found = [set(names(handle, source)) for source in searches]
+        assert found == [left, {name for name in left if int(name[1:]) % 2}, left]
+        assert set(asked(handle, POINTS[1], 40)) == left
+
+
 def truth(query: Any, limit: int, year: int | None = None) -> dict[str, float]:
     """By the definition: one minus the cosine, of every vector that has a direction."""
     lengths = np.linalg.norm(POINTS.astype(float), axis=1)

@@ -146,8 +146,7 @@ class Executor:
                 numbers = nodes.with_row_ids(row_ids.to_numpy())
             else:
                 columns = ["id", *(c for c in self.tables.columns(key) if c not in ("id", ROW_ID))]
-                found = table.take(row_ids.to_pylist(), columns)
-                numbers = nodes.take(found.append_column(ROW_ID, row_ids))
+                numbers = nodes.take(table.take(row_ids.to_pylist(), [*columns, ROW_ID]))
             others = [other for other in step.tests if other is not test]
             return self._tested(step.variable, nodes, np.sort(numbers), others)
         return None

@@ -193,7 +193,8 @@ class Image:
                 place = places.get(id)
                 if place is not None and place not in dead:
                     rows[at] = place
-        return rows[rows >= 0]
+        rows = rows[rows >= 0]
+        return rows[~np.isin(rows, self.gone)] if len(self.gone) else rows
 
     def distances(self, vectors: Vectors, name: str, query: Numbers, rows: Rows) -> Numbers:
         """How far the vector of each row is from the query, nan where there is none; `vectors` are the base's."""

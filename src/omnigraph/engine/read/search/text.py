@@ -1,7 +1,8 @@
 """Text matching: `search`, `match_text`, `fuzzy`, and the relevance of what `search` finds.
 
 Holds for every answer:
-  1. `matching_rows` names exactly the rows for which `matches` is true, whatever an index covers.
+  1. `matching_rows` names exactly the rows for which `matches` is true, whatever an index covers; and ids of deleted
+     rows, if their fragment was rewritten and the index was not.
   2. An index only narrows down where to look; rows it does not cover are read.
   3. A text that is null and a query without words match nothing.
 """
@@ -19,6 +20,7 @@ import pyarrow as pa
 
 from omnigraph.engine.read.search.edits import within_edits
 from omnigraph.engine.read.search.tokens import Texts, Tokens, pieces, tokens_of
+from omnigraph.storage.deltas import ROW_ID
 from omnigraph.storage.search import (
     fragment_ids,
     rows_of_fragments,
@@ -120,10 +122,11 @@ def _found_by_index(table: Table, query: TextQuery, where: str | None) -> pa.Arr
     if len(hits) > _TAKE_ROWS and len(hits) > table.count_rows() * _TAKE_PART_MAX:
         return None
     # A row with all the words need not have them in order.
-    kept = [
-        some.filter(matches(query, table.take(some.to_pylist(), [query.column]).column(query.column)))
-        for some in (hits.slice(first, _TAKE_ROWS) for first in range(0, len(hits), _TAKE_ROWS))
-    ]
+    taken = (
+        table.take(hits.slice(first, _TAKE_ROWS).to_pylist(), [query.column, ROW_ID])
+        for first in range(0, len(hits), _TAKE_ROWS)
+    )
+    kept = [_one(some.column(ROW_ID)).filter(matches(query, some.column(query.column))) for some in taken]
     return pa.concat_arrays(kept) if kept else hits
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from omnigraph.base.errors import BadRequest
 from omnigraph.engine.read.cosine import Vectors
+from omnigraph.storage.deltas import ROW_ID
 from omnigraph.storage.search import fragment_ids, rows_of_fragments, vector_coverage, vector_hits
 from omnigraph.storage.tables import Table
 
@@ -92,7 +93,9 @@ class _Best:
         step = max(64, _BATCH_BYTES // (8 * len(self.query)))
         for first in range(0, len(rows), step):
             some = rows[first : first + step]
-            self._offer(some, table.take(some.tolist(), [self.column]).column(self.column))
+            # An index may name rows that are no longer there.
+            found = table.take(some.tolist(), [self.column, ROW_ID])
+            self._offer(found.column(ROW_ID).to_numpy(), found.column(self.column))
 
     def may_hold(self, rows: Numbers) -> Numbers:
         """Which of the rows are among those allowed."""
