@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -160,3 +161,17 @@ def test_a_query_on_spark_says_what_the_one_in_memory_says(places: dict[str, og.
             places["docs"].query(zero, engine=engine)
         told.append((str(refused.value), refused.value.hint))
     assert told[0] == told[1]
+
+
+def test_rows_that_an_index_still_names_after_a_compaction_are_not_found_on_spark(spark, tmp_path):
+    graph = og.Graph.init(str(tmp_path / "graph"), "node Doc { name: String @key  body: String? @index }")
+    rows = pa.table({"name": [f"d{n}" for n in range(20)], "body": [f"bears run {n}" for n in range(20)]})
+    graph.load_frames({"Doc": rows}, mode="append")
+    graph.mutate('query m() { delete Doc where name = "d3" }')
+    graph.write({"node:Doc": og.Compact()})
+    for source in (
+        'query q() { match { $d: Doc search($d.body, "bears") } return { $d.name } order { $d.name } }',
+        'query q() { match { $d: Doc } return { $d.name, bm25($d.body, "bears") as s } order { s } limit 50 }',
+        'query q() { match { $d: Doc search($d.body, "none") } return { $d.name } order { $d.name } }',
+    ):
+        assert graph.query(source, engine="spark").rows == graph.query(source).rows

@@ -144,6 +144,21 @@ def test_a_vector_index_waits_for_a_vector_and_is_reported_pending(tmp_path: Pat
     assert coverage(graph)["v_vector_idx"] == (1, True)
 
 
+@pytest.mark.parametrize(("directions", "reason"), [(0, "no vectors yet"), (1, "most vectors have no length")])
+def test_vectors_without_length_make_no_index_and_no_failure(tmp_path: Path, directions: int, reason: str) -> None:
+    graph = Graph.init(str(tmp_path / "g"), SCHEMA)
+    zeros = [[float(n < directions), 0, 0, 0] for n in range(600)]
+    table = docs(0, 600).set_column(5, "v", pa.array(zeros, pa.list_(pa.float32(), 4)))
+    graph.write({D: Append(table)})
+    for _ in range(2):
+        assert [p.to_json() for p in graph.ensure_indices().pending] == [
+            {"table_key": D, "property": "v", "reason": reason}
+        ]
+    graph.write({D: Append(docs(600, 900))})
+    assert graph.ensure_indices().pending == ()
+    assert coverage(graph)["v_vector_idx"] == (1, True)
+
+
 def test_empty_tables_are_skipped_and_emptied_ones_too(graph: Graph) -> None:
     graph.write({D: Overwrite(docs(0, 0)), C: Overwrite(pa.table({"id": [], "src": [], "dst": []}))})
     done = graph.ensure_indices()

@@ -343,8 +343,9 @@ def _segment(table: Table, spec: IndexSpec, fragment_ids: list[int]) -> Any:
             )
             return table.dataset.merge_existing_index_segments([raw])
         case IndexKind.VECTOR:
-            rows = sum(f.count_rows() for f in table.dataset.get_fragments() if f.fragment_id in set(fragment_ids))
-            partitions = max(1, min(round(rows**0.5), rows // 256))
+            # Lance makes no more partitions than there are vectors to put into them.
+            vectors, _ = table.count_vectors(spec.column, fragment_ids)
+            partitions = max(1, min(round(vectors**0.5), vectors // 256))
             return build(
                 spec.column,
                 spec.kind.value,

@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.dataset import Session
@@ -33,6 +34,8 @@ _UPDATED = "_row_last_updated_at_version"
 _session: Any = Session()
 # What is read once needs no room to be kept.
 _FRESH_BYTES = 32 << 20
+# So many vectors are looked at in one go.
+_LOOK_ROWS = 1_024
 
 
 @dataclass(frozen=True)
@@ -207,14 +210,15 @@ class Table:
         with translated(f"read {self.ref.location}"):
             return {int(f.fragment_id): int(f.count_rows()) for f in self.dataset.get_fragments()}
 
-    def has_values(self, column: str, fragment_ids: Sequence[int]) -> bool:
-        """Whether one of these fragments holds a value of the column."""
+    def count_vectors(self, column: str, fragment_ids: Sequence[int], limit: int | None = None) -> tuple[int, int]:
+        """How many vectors of these fragments have a length as Lance counts it, and how many none; up to `limit`."""
         with translated(f"read {self.ref.location}"):
             chosen = [f for f in self.dataset.get_fragments() if f.fragment_id in set(fragment_ids)]
-            where = f"`{column}` IS NOT NULL"
-            return any(
-                self.dataset.scanner([column], where, limit=1, fragments=[f]).to_table().num_rows for f in chosen
-            )
+            where, rows, directions = f"`{column}` IS NOT NULL", 0, 0
+            scanner = self.dataset.scanner([column], where, limit, fragments=chosen, batch_size=_LOOK_ROWS)
+            for batch in scanner.to_reader():
+                rows, directions = rows + batch.num_rows, directions + _directions(batch.column(0))
+            return directions, rows - directions
 
     def has_replaced_rows(self, fragment_ids: Sequence[int]) -> bool:
         """Whether one of these fragments holds a row that took the place of an earlier one with the same row id."""
@@ -253,6 +257,12 @@ class Table:
     def fragments_by_files(self) -> Mapping[tuple[str, ...], Any]:
         """What is known of each fragment, by its data files, which are never written again under the same name."""
         return {tuple(file.path for file in f.files): f for f in self.fragments()}
+
+
+def _directions(vectors: pa.FixedSizeListArray) -> int:
+    values = vectors.flatten().to_numpy(zero_copy_only=False).astype(np.float32).reshape(len(vectors), -1)
+    with np.errstate(over="ignore"):
+        return int((values * values > 0).any(axis=1).sum())
 
 
 def _field_ids(field: Any) -> frozenset[int]:

@@ -26,7 +26,8 @@ from omnigraph.storage.tables import Table
 # Each segment is asked by every look-up, so an index in many pieces is built again as one.
 SEGMENTS_MAX = 8
 _KINDS = {"btree": IndexKind.BTREE, "fulltext": IndexKind.TEXT, "vector": IndexKind.VECTOR}
-NO_VECTORS = "no vectors yet"
+_VECTORS_LOOKED_AT = 4_096
+NO_VECTORS, MOSTLY_ZERO = "no vectors yet", "most vectors have no length"
 Broken = Mapping[str, Collection[str]]
 """The names of indexes that cannot be used as they are, by table key."""
 _SOUND: Broken = MappingProxyType({})
@@ -153,17 +154,26 @@ def _table_work(table: Table, table_key: str, wanted: Iterable[IndexSpec], broke
         new = sorted(set(rows) - state.fragment_ids) if state is not None else sorted(rows)
         if not new:
             continue
-        if spec.kind is IndexKind.VECTOR and not table.has_values(spec.column, new):
-            if state is None:
-                work.pending.append(PendingIndex(table_key, spec.column, NO_VECTORS))
-            continue
         covered = sum(rows.values()) - sum(rows[n] for n in new)
         is_worn = state is None or state.segments >= SEGMENTS_MAX or sum(rows[n] for n in new) > covered
-        if is_worn or _would_be_found_by_old_words(table, spec, new):
+        is_whole = is_worn or _would_be_found_by_old_words(table, spec, new)
+        lacking = _lacking(table, spec, sorted(rows) if is_whole else new)
+        if lacking is not None:
+            if state is None:
+                work.pending.append(PendingIndex(table_key, spec.column, lacking))
+        elif is_whole:
             work.whole.append(spec)
         else:
             work.parts[spec] = new
     return work
+
+
+def _lacking(table: Table, spec: IndexSpec, fragments: list[int]) -> str | None:
+    """Why these fragments get no index yet: vectors without length do not count in the sample it is trained on."""
+    if spec.kind is not IndexKind.VECTOR:
+        return None
+    directions, zeros = table.count_vectors(spec.column, fragments, _VECTORS_LOOKED_AT)
+    return NO_VECTORS if not directions else MOSTLY_ZERO if zeros > directions else None
 
 
 def _would_be_found_by_old_words(table: Table, spec: IndexSpec, new: list[int]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as sf
 
@@ -19,6 +20,7 @@ from omnigraph.pipeline.query.frames import Names
 from omnigraph.plan.operands import Values
 from omnigraph.plan.steps import Plan
 from omnigraph.plan.typed import Bm25, Nearest, PropertyValue, Ranking, Rrf, TextSearch
+from omnigraph.storage.deltas import ROW_ID
 
 Embed = Callable[[str, int, str | None], Any]
 
@@ -36,7 +38,7 @@ class Found:
         ids = pa.array([], pa.string())
         if query is not None:
             table = self._view.table(search.field.owner.table_key)
-            ids = self._ids(search.field, matching_rows(table, query))
+            ids = self._present(search.field, matching_rows(table, query)).column("id")
         return self._frame({"id": ids})
 
     def relevance(self, ranking: Bm25) -> DataFrame:
@@ -44,16 +46,16 @@ class Found:
         ids, scores = pa.array([], pa.string()), pa.array([], pa.float64())
         if text is not None:
             rows, scores = bm25_scores(self._view.table(ranking.field.owner.table_key), ranking.field.name, str(text))
-            ids = self._ids(ranking.field, rows)
+            present = self._present(ranking.field, rows)
+            ids = present.column("id")
+            scores = scores.filter(pc.is_in(rows, value_set=present.column(ROW_ID).combine_chunks()))
         return self._frame({"id": ids, "score": scores})
 
-    def _ids(self, field: PropertyValue, rows: pa.Array) -> pa.Array:
-        table = self._view.table(field.owner.table_key)
-        return (
-            table.take(rows.to_pylist(), ["id"]).column("id").combine_chunks() if len(rows) else rows.cast(pa.string())
-        )
+    def _present(self, field: PropertyValue, rows: pa.Array) -> pa.Table:
+        """The ids of these rows, without those that an index names and the table no longer has."""
+        return self._view.table(field.owner.table_key).take(rows.to_pylist(), ["id", ROW_ID])
 
-    def _frame(self, columns: dict[str, pa.Array]) -> DataFrame:
+    def _frame(self, columns: dict[str, pa.Array | pa.ChunkedArray]) -> DataFrame:
         schema = ", ".join(f"{name} {'string' if name == 'id' else 'double'}" for name in columns)
         return self._session.createDataFrame(pa.table(columns), schema)
 
