@@ -25,6 +25,8 @@ from omnigraph.storage.deletions import deleted_offsets
 from omnigraph.storage.places import open_root
 from omnigraph.storage.tables import Table, TableRef, open_table
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:

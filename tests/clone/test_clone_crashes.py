@@ -15,6 +15,8 @@ from omnigraph.engine.verify.run import verify
 from omnigraph.storage.failures import translated
 from omnigraph.storage.objects import LocalObjectStore, Missing
 
+pytestmark = pytest.mark.slow
+
 BEFORE = (
     "clone.claimed",
     "clone.cut",

@@ -11,6 +11,8 @@ from clone_scene import ACTOR, add, clone, content, exported, furnish, histories
 import omnigraph as og
 from graph_places import Home, Place
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_copy_shows_every_row_commit_tag_and_schema_of_the_original(pair: tuple[Home, Home]):
     source, target = pair

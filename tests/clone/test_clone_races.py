@@ -16,6 +16,8 @@ from omnigraph.engine.verify.run import verify
 from omnigraph.manifest.store import BranchState, ManifestStore
 from processes import FORKED
 
+pytestmark = pytest.mark.slow
+
 TWINS = f"{SCHEMA}\nnode Twin {{ name: String @key  age: I32?  bio: String? }}"
 BRANCHES = (None, "draft", "team/deep")
 

@@ -56,6 +56,8 @@ import omnigraph as og
 from omnigraph.manifest import layout
 from omnigraph.manifest.branches import create_manifest_branch
 
+pytestmark = pytest.mark.slow
+
 Harm = Callable[[og.Graph], None]
 
 

@@ -14,6 +14,8 @@ from harms import foreign_compaction
 import omnigraph as og
 from omnigraph.storage.tables import open_table
 
+pytestmark = pytest.mark.slow
+
 NAMES = "query n() { match { $p: Person } return { $p.name, $p.age } order { $p.name } }"
 Rows = dict[str, dict[str, Any]]
 

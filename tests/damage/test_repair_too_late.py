@@ -25,6 +25,8 @@ from harms import dropped_index, foreign_append, foreign_compaction, late_effect
 import omnigraph as og
 import omnigraph.engine.repair.run as run
 
+pytestmark = pytest.mark.slow
+
 Change = Callable[[], Any]
 WITHOUT_EDGES = "\n".join(line for line in SCHEMA.splitlines() if not line.startswith("edge Knows"))
 

@@ -71,6 +71,8 @@ import omnigraph as og
 from omnigraph.manifest import layout
 from omnigraph.storage.inventory import RecordedFile, recorded_files
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Case:

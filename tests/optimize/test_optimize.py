@@ -19,6 +19,8 @@ from omnigraph.base import failpoints
 from omnigraph.engine.upkeep.cleanup import cleanup
 from omnigraph.manifest import layout
 
+pytestmark = pytest.mark.slow
+
 
 def test_rows_ids_and_row_ids_are_what_they_were(graph: og.Graph) -> None:
     before, told = stored(graph), exported(graph)

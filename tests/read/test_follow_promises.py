@@ -12,6 +12,8 @@ import pytest
 import omnigraph as og
 from omnigraph.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
 node Person { name: String @key  age: I32?  city: String? @index  vec: Vector(2)? @index }
 node Team { code: String @key }

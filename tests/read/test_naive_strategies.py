@@ -19,6 +19,8 @@ from read.naive import evaluate
 from read.queries import AskedQuery, queries
 from read.row_lines import write_lines
 
+pytestmark = pytest.mark.slow
+
 BOUNDED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 FEATURES = {
     "a map": r"\$\w+: [A-Z]\w+ \{ \w+:",

@@ -24,6 +24,8 @@ from read.graphs import CATALOG, SCHEMA, graphs
 from read.queries import AskedQuery, queries
 from read.row_lines import write_lines
 
+pytestmark = pytest.mark.slow
+
 NOW_MS = 1_700_000_000_000
 MODES = ("auto", "indexed", "csr")
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]

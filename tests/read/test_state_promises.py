@@ -13,6 +13,8 @@ from omnigraph.plan.lower import lower
 from omnigraph.settings import Settings
 from read.loaded_scenes import SCENES, broken_promises, made, made_in_pieces
 
+pytestmark = pytest.mark.slow
+
 Graphs = dict[str, og.Graph]
 MUCH = 1 << 28
 

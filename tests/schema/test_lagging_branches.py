@@ -13,6 +13,8 @@ from past_scene import FIRST, doors, everything, fill, head, made
 import omnigraph as og
 from omnigraph.storage.tables import open_table
 
+pytestmark = pytest.mark.slow
+
 WIDER = (
     FIRST.replace("nick: String?", "nick: String?  email: String? @index  score: F64?").replace(
         "since: I32? }", "since: I32?  note: String? }"

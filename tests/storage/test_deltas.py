@@ -16,6 +16,8 @@ from omnigraph.storage.deltas import ROW_ID, changes_between
 from omnigraph.storage.places import open_root
 from omnigraph.storage.tables import Table, TableRef, open_table
 
+pytestmark = pytest.mark.slow
+
 PLENTY = 10_000
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from omnigraph.base.batches import joined
 from omnigraph.pipeline.planned import PlannedWrite
 from omnigraph.pipeline.told import told_to_spark
 from omnigraph.storage.row_files import RowFile, RowFileWriter
@@ -36,7 +37,7 @@ class GraphWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedRows:
         with told_to_spark():
             staged: RowFileWriter | None = None
-            for batch in iterator:
+            for batch in joined(iterator):
                 if staged is None:
                     staged = RowFileWriter(self._planned.folder, self._planned.table_key, batch.schema)
                 staged.append(batch)

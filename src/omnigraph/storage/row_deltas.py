@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.base.batches import joined
 from omnigraph.storage.deletions import Offsets, deleted_offsets, deletion_key
 from omnigraph.storage.failures import translated
 from omnigraph.storage.predicates import LOOKUP_BY_FILTER_MAX
@@ -78,7 +79,8 @@ class Side:
         """The rows of shared fragments that the other state deleted."""
         few = [part.addresses for part in self.thinned if len(part.offsets) <= _NAMED_MAX]
         # Lance answers by fragment; what follows costs by the batch.
-        yield from _joined(_rows_at(self.table, columns, np.concatenate([_NOTHING, *few])))
+        found = _rows_at(self.table, columns, np.concatenate([_NOTHING, *few]))
+        yield from joined(found, _BATCH_ROWS, _BATCH_BYTES)
         for part in self.thinned:
             if len(part.offsets) > _NAMED_MAX:
                 yield from _rows_of(self.table, columns, part)
@@ -194,20 +196,6 @@ def _rows_at(table: Table, columns: Sequence[str], addresses: Numbers) -> Iterat
     for at in range(0, len(addresses), LOOKUP_BY_FILTER_MAX):
         named = ", ".join(map(str, addresses[at : at + LOOKUP_BY_FILTER_MAX].tolist()))
         yield from _scan(table, columns, None, f"{_ADDRESS} IN ({named})", late=True)
-
-
-def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches, none larger than `_scan` gives unless it was."""
-    held: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        if held and (rows + batch.num_rows > _BATCH_ROWS or size + batch.nbytes > _BATCH_BYTES):
-            yield pa.concat_batches(held)
-            held, rows, size = [], 0, 0
-        held.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-    if held:
-        yield pa.concat_batches(held)
 
 
 def _rows_of(table: Table, columns: Sequence[str], part: Thinned) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from omnigraph.base.batches import joined
 from omnigraph.base.errors import LimitExceeded
 from omnigraph.catalog.catalog import Catalog, NodeType, TableType
 from omnigraph.pipeline.worker.pieces import Numbers
@@ -108,7 +109,7 @@ def _decode_frame(batches: Iterator[pa.RecordBatch], task: FrameTask) -> Decoded
     out = _Out(task.decode)
     type_ = task.decode.catalog.find_table(task.table_key)
     assert type_ is not None
-    for batch in batches:
+    for batch in joined(batches):
         if not batch.num_rows:
             continue
         positions = _located(batch, task) if task.files else _numbered(batch, task, partition, out.rows_read)
@@ -139,7 +140,9 @@ def _numbered(batch: pa.RecordBatch, task: FrameTask, partition: int, before: in
 
 def _located(batch: pa.RecordBatch, task: FrameTask) -> Numbers:
     places = {name: task.number + place for place, name in enumerate(task.files)}
-    files = np.array([places[name] for name in batch.column(task.file_column).to_pylist()], np.int64)
+    named = batch.column(task.file_column).dictionary_encode()
+    numbers = np.array([places[name] for name in named.dictionary.to_pylist()], np.int64)
+    files: Numbers = numbers[named.indices.to_numpy()]
     lines = np.asarray(batch.column(task.row_column).to_numpy(zero_copy_only=False), np.int64)
     return (files << FILE_SHIFT) + lines
 
