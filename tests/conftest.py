@@ -11,9 +11,15 @@ import pytest
 
 from s3_server import S3Server
 
-# Every JVM of a test is young: compiling its code well would take longer than running it. Servers, clusters and the
-# programs under test inherit this.
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Every JVM of a test is young: compiling its code well would take longer than running it, and checking its classes
+# takes a quarter of its start. Servers, clusters and the programs under test inherit this.
+_YOUNG_JVM = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-XX:+UnlockDiagnosticVMOptions",
+    "-XX:-BytecodeVerificationRemote",
+)
+os.environ.setdefault("JAVA_TOOL_OPTIONS", " ".join(_YOUNG_JVM))
 _DEAR = ("slow", "spark")
 
 

@@ -243,6 +243,27 @@ def test_the_namespace_gives_pinned_frames_and_raises_our_own_errors(spark, grap
         graph.spark.sql("select nothing from Person")
 
 
+def test_a_frame_of_the_namespace_is_the_one_that_the_source_gives(spark, graph) -> None:
+    graph.load_frames({"Person": people(100, 130)}, mode="append", index=False)
+    for type_name, more in (("Person", {}), ("Person", {"columns": ["name", "age"]}), ("LivesIn", {})):
+        given = graph.spark.nodes if type_name == "Person" else graph.spark.edges
+        options = {"columns": ",".join(more["columns"])} if more else {}
+        here, there = given(type_name, **more), frame(spark, graph, type_name, **options)
+        assert here.schema == there.schema
+        assert sorted(here.collect(), key=str) == sorted(there.collect(), key=str)
+
+
+def test_no_frame_is_taken_for_so_small_that_it_is_sent_whole_before_its_size_is_seen(spark, graph) -> None:
+    person, knows_ = graph.spark.nodes("Person"), graph.spark.edges("Knows")
+    for joined in (
+        person.crossJoin(knows_),
+        person.select("name").crossJoin(knows_.select("src")).select("name"),
+        person.join(knows_.select("src"), sf.col("name") == sf.col("src")),
+    ):
+        planned = joined._jdf.queryExecution().sparkPlan().toString()
+        assert "Broadcast" not in planned, planned
+
+
 def test_every_type_of_one_snapshot_becomes_a_view(spark, graph) -> None:
     assert graph.spark.register_views("g_") == ["g_edge_Knows", "g_LivesIn", "g_node_Knows", "g_Person"]
     graph.load_frames({"Person": people(100, 101), "node:Knows": pa.table({"code": ["x"]})}, mode="append")

@@ -81,6 +81,17 @@ def translate(error: Exception, doing: str) -> OmniError:
             )
 
 
+def raised_by_query(error: OmniError) -> str | None:
+    """What a query itself raised, by `raise_error`, to end the job that failed with this error."""
+    cause = error.__cause__
+    if not isinstance(cause, PySparkException):
+        return None
+    try:
+        return (cause.getMessageParameters() or {}).get("errorMessage")
+    except _GONE:
+        return None
+
+
 def _is_unanswered(error: Exception) -> bool:
     """Whether a Connect client gave up on its server. Only Connect has status codes, and may not be installed."""
     status = getattr(error, "getGrpcStatusCode", None)

@@ -23,9 +23,10 @@ from omnigraph.graph import Graph
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.pipeline.analytics import values_frame
 from omnigraph.pipeline.failures import spark_failures
+from omnigraph.pipeline.frame import planned_frame
 from omnigraph.pipeline.inputs import FrameInput
 from omnigraph.pipeline.load import load_inputs
-from omnigraph.pipeline.options import GraphOptions, store_options
+from omnigraph.pipeline.options import GraphOptions
 from omnigraph.pipeline.query.deadline import deadline
 from omnigraph.pipeline.query.run import fitted, query_frame
 from omnigraph.pipeline.query.trace import NOTE, StepTrace
@@ -235,11 +236,9 @@ class SparkGraph:
             given["columns"] = ",".join(columns)
         if filter is not None:
             given["filter"] = filter
-        plan_frame(self._graph, GraphOptions.of(given, READ_OPTIONS))
-        if not self._graph.context.root.is_local:
-            given |= store_options(self._graph.settings)
+        planned = plan_frame(self._graph, GraphOptions.of(given, READ_OPTIONS))
         with spark_failures(f"reading {table_key}"):
-            return self.session.read.format("omnigraph").options(**given).load()
+            return planned_frame(self.session, planned)
 
 
 def _pinned(seen: Snapshot) -> dict[str, str]:

@@ -19,11 +19,12 @@ from omnigraph.storage.scans import Part
 
 @dataclass(frozen=True)
 class PlannedRead:
-    """Everything about a frame that was decided when it was loaded."""
+    """Everything about a frame that was decided when it was loaded. `rows` is how many it has at most."""
 
     target: ReadTarget
     schema: StructType
     parts: tuple[Part, ...] = field(repr=False)
+    rows: int
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,9 @@ def plan_frame(graph: Graph, options: GraphOptions) -> PlannedRead:
         table.ref.options,
         table.shape,
     )
-    return PlannedRead(target, schema, parts_of(table.fragment_rows(), _part_rows(stored), ranges=where is None))
+    fragment_rows = table.fragment_rows()
+    parts = parts_of(fragment_rows, _part_rows(stored), ranges=where is None)
+    return PlannedRead(target, schema, parts, sum(fragment_rows.values()))
 
 
 def _snapshot(graph: Graph, options: GraphOptions) -> Snapshot:

@@ -34,7 +34,7 @@ from pyspark.sql.utils import is_remote
 
 import omnigraph.pipeline
 from omnigraph.base.errors import BadRequest, OmniError, Unavailable
-from omnigraph.pipeline.batch_bytes import BATCH_BYTES, UNLIMITED_BYTES
+from omnigraph.pipeline.batch_bytes import BATCH_BYTES, BATCH_ROWS, FEW_ROWS, UNLIMITED_BYTES
 from omnigraph.pipeline.connect import connect_session, default_session
 from omnigraph.pipeline.failures import spark_failures
 from omnigraph.pipeline.java import JavaRuntime, bundled_java, find_java
@@ -50,8 +50,6 @@ _MEANING = {
     # that was stopped for its time would go on to its end, in hours. Rows of a sorter are walked with that look.
     "spark.sql.cartesianProductExec.buffer.in.memory.threshold": "0",
 }
-# Spark holds a batch whole, whatever its rows weigh, so it has few; workers join them.
-_BATCH_ROWS_MAX = 1_000
 _REASON_CHARS_MAX = 500
 # The path of a socket may have 104 bytes, of which its name takes 42.
 _SOCKET_FOLDER_BYTES_MAX = 60
@@ -204,7 +202,7 @@ def spark_conf(settings: SparkSettings, scratch: Path) -> SparkConf:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS_MAX),
+        BATCH_ROWS: FEW_ROWS,
         BATCH_BYTES: UNLIMITED_BYTES,
         **_MEANING,
     }

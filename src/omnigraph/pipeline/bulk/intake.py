@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +14,7 @@ from omnigraph.base.errors import BadRequest
 from omnigraph.catalog.catalog import Catalog, NodeType, TableType
 from omnigraph.engine.write.intake import Intake, Progress
 from omnigraph.engine.write.quarantine import Rejects
-from omnigraph.pipeline.batch_bytes import few_bytes_at_once
+from omnigraph.pipeline.batch_bytes import read_by_size
 from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.bulk.rows import StagedRows
 from omnigraph.pipeline.failures import spark_failures
@@ -80,10 +79,8 @@ class BulkIntake:
         if not files:
             self._unnumbered.add(len(self._names))
         self._names += files or [given.name]
-        bounded = few_bytes_at_once(self._desk.spark) if _has_blobs(type_) else nullcontext()
-        with bounded:
-            found = self._desk.collected(frame, partial(decode_frame, task=task), f"reading {given.name}")
-        self._gather(found)
+        answer, doing = partial(decode_frame, task=task), f"reading {given.name}"
+        self._gather(read_by_size(self._desk.spark, frame, lambda rows: self._desk.collected(rows, answer, doing)))
 
     def _gather(self, decoded: Sequence[Decoded]) -> None:
         self._decoded += decoded
@@ -132,10 +129,6 @@ def _type_of(catalog: Catalog, given: FrameInput) -> TableType:
     if type_ is None:
         raise BadRequest(f"unknown type '{given.table_key}'", "See omnigraph schema show.")
     return type_
-
-
-def _has_blobs(type_: TableType) -> bool:
-    return any(declared.type.is_blob for declared in type_.properties)
 
 
 def _named(type_: TableType, given: FrameInput) -> DataFrame:

@@ -29,6 +29,7 @@ from omnigraph.engine.write.bench import Bench
 from omnigraph.engine.write.changeset import ChangeSet
 from omnigraph.engine.write.intake import Progress
 from omnigraph.manifest.snapshot import SubTableEntry
+from omnigraph.pipeline.batch_bytes import few_bytes_at_once
 from omnigraph.pipeline.bulk.bench import SparkBench
 from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.bulk.folder import runs_here, work_folder
@@ -119,7 +120,9 @@ class SparkCombination(Combination):
         task = DecideTask(
             key, type_.arrow_schema, units_of(type_), desk.folder, self.listed_max, Outcome.TAKE.value, TAKEN, DISPUTED
         )
-        table.gather(desk.collected(met, partial(write_decided, task=task), f"merging {key}"), task)
+        with few_bytes_at_once(desk.spark):
+            decided = desk.collected(met, partial(write_decided, task=task), f"merging {key}")
+        table.gather(decided, task)
         return table
 
     def _is_there(self, entry: SubTableEntry) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.base.batches import joined
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.pipeline.worker.pieces import Reading
 from omnigraph.pipeline.worker.settle import settle
@@ -113,7 +114,7 @@ def _decided(batches: Iterator[pa.RecordBatch], task: DecideTask) -> Decided:
 
     context = TaskContext.get()
     out = _Out(task, context.partitionId() if context is not None else 0)
-    for batch in batches:
+    for batch in joined(batches):
         if batch.num_rows:
             out.take(batch)
     return out.close()

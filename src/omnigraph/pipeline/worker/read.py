@@ -6,7 +6,7 @@ stored one, and one that Spark cannot hold is refused by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.base.errors import BadRequest
+from omnigraph.pipeline.told import told_to_spark
 from omnigraph.pipeline.worker.settle import settle
 from omnigraph.storage.scans import Part, scan_part
 from omnigraph.storage.shapes import Shape
@@ -33,6 +34,16 @@ class ReadTarget:
     where: str | None = None
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     shape: Shape | None = None
+
+
+def read_parts(
+    batches: Iterator[pa.RecordBatch], target: ReadTarget, parts: Sequence[Part], stride: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts whose numbers, times `stride`, are among the rows. For `DataFrame.mapInArrow`."""
+    with told_to_spark():
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_part(target, parts[number // stride])
 
 
 def read_part(target: ReadTarget, part: Part) -> Iterator[pa.RecordBatch]:
