@@ -16,8 +16,8 @@ from crash_world import EFFECTS, TABLES, Effect
 
 from omnigraph.base.failpoints import WINDOWS
 
-SAMPLE_SIZE = 25
-SAMPLE_SIZE_ON_S3 = 4
+SAMPLE_SIZE = 12
+SAMPLE_SIZE_ON_S3 = 2
 RECOVERY_POINTS = (
     "recovery.pre_phase_a",
     "recovery.post_phase_a_pre_phase_b",

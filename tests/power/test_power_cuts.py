@@ -15,7 +15,7 @@ from omnigraph.base.failpoints import WINDOWS
 from omnigraph.commit import plan
 
 SEED = seed_of_today()
-CHANCES_PER_SCENE = 3
+CHANCES_PER_SCENE = 2
 # One scene for each writer, and those whose order of syncs is their own.
 WINDOW_SCENES = (
     "init",
