@@ -25,12 +25,6 @@ def test_a_copy_shows_every_row_commit_tag_and_schema_of_the_original(pair: tupl
     assert copy.schema().source == before.schema().source
     assert [b.name for b in done.branches] == copy.branch_list() == before.branch_list()
     assert done.findings == ()
-
-
-def test_every_commit_of_main_reads_the_same_in_the_copy(pair: tuple[Home, Home]):
-    source, target = pair
-    clone(source, target)
-    before, copy = source.open("r"), target.open("r")
     for commit in before.list_commits():
         assert exported(copy, snapshot=commit.graph_commit_id) == exported(before, snapshot=commit.graph_commit_id)
 

@@ -27,6 +27,7 @@ CLIENT = """
 import json, sys
 import omnigraph as og
 from omnigraph.engine.write.load import LoadOptions
+from omnigraph.pipeline.batch_bytes import BATCH_BYTES, UNLIMITED_BYTES
 from omnigraph.pipeline.bulk import bench, rows, write
 from omnigraph.pipeline.bulk.desk import Desk
 from omnigraph.pipeline.inputs import FrameInput
@@ -61,6 +62,10 @@ told["cores"] = Desk(spark, None).cores
 frame = spark.createDataFrame([(f"f{n}", n) for n in range(50)], "name string, age int")
 done = load_inputs(graph, [FrameInput("node:Person", frame, "people")], LoadOptions("append"))
 told["frames"] = done.to_json()["total_entities"]
+spark.conf.set(BATCH_BYTES, UNLIMITED_BYTES)
+large = spark.sql("select concat('f', id) name, cast(id as int) age, repeat(id, 100000) email from range(10, 13)")
+done = graph.spark.load({"Person": large}, mode="merge")
+told["large"] = [done.to_json()["total_entities"], spark.conf.get(BATCH_BYTES)]
 told["nodes"] = [graph.spark.nodes("Person").count(), graph.spark.nodes("Person", filter="age < 10").count()]
 told["sql"] = graph.spark.sql("select count(*) n from Person p join Knows k on k.src = p.id").collect()[0]["n"]
 told["tasks"] = tasks[-1][0] > 0
@@ -126,6 +131,7 @@ def test_loads_frames_reads_and_sql_go_through_a_connect_session(
     assert told["merge"] == ["spark", 100]
     assert told["bad"] == [9, "@range violation on Person.age: value 151 > max 150 (and 8 more)"]
     assert told["frames"] == 50
+    assert told["large"] == [3, str((1 << 31) - 1)]
     assert told["nodes"] == [300, 20 + 100 + 10]
     assert told["sql"] == 199
     assert told["tasks"] is True
