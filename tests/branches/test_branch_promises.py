@@ -18,6 +18,8 @@ from omnigraph.manifest import layout
 from omnigraph.storage.refs import fork_branch_from_state, list_branches
 from omnigraph.storage.tables import newest_number
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = "node Person { name: String @key age: I32? }\nnode City { name: String @key }"
 P = "node:Person"
 

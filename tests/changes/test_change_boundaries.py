@@ -10,6 +10,8 @@ from changes_scene import SCHEMA, C, K, P, edges, people
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 WIDER = SCHEMA.replace("age: I32?", "age: I32?  joined: I32?")
 NO_KNOWS = SCHEMA[: SCHEMA.index("edge Knows")]
 NO_CITY = NO_KNOWS.replace("node City { name: String @key }\n", "")

@@ -13,6 +13,8 @@ from changes_scene import SCHEMA, VALUES, K, P, edges, people
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:

@@ -11,6 +11,8 @@ from changes_scene import SCHEMA, K, P, edges, people
 import omnigraph as og
 from omnigraph.engine.changes import history as module
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:

@@ -9,6 +9,8 @@ import pytest
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
 node Person {
   name: String @key

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_a_branch_is_created_listed_and_deleted(cli, graph):
     made = cli("branch", "create", "draft", "--store", "library")

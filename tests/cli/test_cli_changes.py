@@ -16,6 +16,8 @@ import pytest
 import omnigraph as og
 from conftest import Cli, people
 
+pytestmark = pytest.mark.slow
+
 STORE = ("--store", "library")
 
 
@@ -209,7 +211,6 @@ def test_a_baseline_is_whole_or_not_there(cli: Cli, graph: og.Graph, tmp_path: P
     assert sorted(path.name for path in tmp_path.glob("*.jsonl*")) == ["base.jsonl"]
 
 
-@pytest.mark.slow
 def test_following_prints_what_comes_until_it_is_interrupted(graph: og.Graph, tmp_path: Path) -> None:
     words = ["changes", "poll", "--follow", "--interval", "50ms", "--json", *STORE, "--start", "beginning"]
     process = subprocess.Popen(

@@ -11,6 +11,8 @@ import pytest
 from omnigraph.base.ids import new_ulid
 from omnigraph.commit.staging import StagingPin, staging_heartbeat
 
+pytestmark = pytest.mark.slow
+
 
 def files() -> dict[str, int]:
     found = [Path(folder, name) for folder, _, names in os.walk("library") for name in names]

@@ -8,6 +8,8 @@ import pytest
 
 from omnigraph.base import failpoints
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def branched(cli, graph):

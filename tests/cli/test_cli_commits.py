@@ -6,6 +6,8 @@ import pytest
 
 from omnigraph.base.clock import iso_us
 
+pytestmark = pytest.mark.slow
+
 
 def test_commits_are_listed_newest_first_with_the_first_line_of_their_message(cli, graph):
     newest, second, first = (c.graph_commit_id for c in graph.list_commits())

@@ -9,6 +9,8 @@ import sys
 import orjson
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ANA = {"type": "Person", "data": {"name": "zoe", "age": 31}}
 BOOK = {"type": "Book", "data": {"id": "b1", "title": "Graphs"}}
 WROTE = {"edge": "Wrote", "from": "zoe", "to": "b1", "data": {"year": 2001}}

@@ -22,6 +22,8 @@ from omnigraph.manifest.branches import create_manifest_branch
 from omnigraph.settings import Settings
 from omnigraph.storage.places import Root
 
+pytestmark = pytest.mark.slow
+
 ELSEWHERE = "another-host:4711:99"
 
 
@@ -167,7 +169,6 @@ def test_a_free_lock_is_nothing_to_break(cli, graph, confirm):
     assert cli("lock", "break", "library", *confirm, "--json").json["broken"] is False
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("confirm", [(), ("--confirm",)])
 def test_on_a_local_disk_a_living_holder_is_refused_with_its_pid_and_what_to_do(cli, graph, living, confirm):
     done = cli("lock", "break", "library", *confirm)

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 AGE = re.compile(r"\d+[smhd] ago")
 
 

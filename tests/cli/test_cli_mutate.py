@@ -5,6 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HIRE = "query hire($n: String, $a: I32?) { insert Person { name: $n, age: $a } }"
 FIRE = 'query fire() { delete Person where name = "nobody" }'
 

@@ -23,6 +23,8 @@ from omnigraph.cli.app import app
 from omnigraph.cli.commands.commit import _SHOW_EXAMPLES
 from omnigraph.manifest.rows import INTERNAL_MANIFEST_SCHEMA_VERSION
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = [sys.executable, "-m", "omnigraph.cli.main"]
 COMMANDS = [
     "init",
@@ -88,7 +90,6 @@ def test_version_works_whatever_the_settings_file_says(cli):
     assert cli("version").code == 0
 
 
-@pytest.mark.slow
 def test_help_and_version_load_neither_the_engine_nor_its_libraries():
     heavy = ["lance", "pyarrow", "pyspark", "numpy", "pandas", "duckdb", "omnigraph.graph", "omnigraph.engine"]
     code = (
@@ -175,7 +176,6 @@ def _prepare(graph: og.Graph, add_people: Callable[..., og.Graph]) -> str:
     return cursor
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 def test_every_example_of_the_help_is_true(cli, graph, add_people, tmp_path, spark):
     _write_inputs()
@@ -207,13 +207,11 @@ def test_every_example_of_the_help_is_true(cli, graph, add_people, tmp_path, spa
         assert done.code == 0, (example, done.err)
 
 
-@pytest.mark.slow
 def test_the_program_prints_the_payload_on_stdout_and_the_rest_on_stderr(tmp_path):
     done = _run("init", "library", "--schema", "schema.pg")
     assert (done.returncode, done.stdout, done.stderr) == (0, "initialized library\n", "omnigraph init → library\n")
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_the_program_with_130_and_without_a_traceback(tmp_path):
     os.mkfifo("waits.pg")
     process = subprocess.Popen(
@@ -227,7 +225,6 @@ def test_ctrl_c_ends_the_program_with_130_and_without_a_traceback(tmp_path):
     assert not Path("library").exists()
 
 
-@pytest.mark.slow
 def test_a_reader_that_stops_reading_is_no_error(graph):
     read_end, write_end = os.pipe()
     os.close(read_end)
@@ -238,7 +235,6 @@ def test_a_reader_that_stops_reading_is_no_error(graph):
     assert (process.returncode, process.stderr) == (0, "")
 
 
-@pytest.mark.slow
 def test_output_that_cannot_be_written_is_unavailable(graph):
     with open("/dev/full", "w") as full:
         done = subprocess.run(
@@ -249,7 +245,6 @@ def test_output_that_cannot_be_written_is_unavailable(graph):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 def test_closed_streams_and_a_poor_encoding_do_not_end_a_command(graph):
     shell = "{} snapshot library --json >&- && {} snapshot nowhere 2>&-; test $? = 1 && {} snapshot → "
     line = shell.replace("{}", shlex.join(PROGRAM))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ALL = "query all() { match { $p: Person } return { $p.name, $p.age } order { $p.name asc } }"
 ONE = "query one($n: String) { match { $p: Person { name: $n } } return { $p.name } }"
 HIRE = 'query hire() { insert Person { name: "zoe" } }'

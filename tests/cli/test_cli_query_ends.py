@@ -6,6 +6,8 @@ import pytest
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 ALL = "query all() { match { $p: Person } return { $p.name } order { $p.name asc } }"
 
 

@@ -12,6 +12,8 @@ from omnigraph.base.ids import new_ulid
 from omnigraph.commit.plan import WriterKind
 from omnigraph.commit.sidecar import Sidecar, SidecarTable, encode
 
+pytestmark = pytest.mark.slow
+
 
 def _interrupted(graph: og.Graph) -> str:
     """Leave what a load that died before its first table moved would leave; its operation id."""

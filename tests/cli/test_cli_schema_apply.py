@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 MEMBERS = """node Member @rename_from("Person") {
   name: String @key
   age: I32?

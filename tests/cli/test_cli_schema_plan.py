@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 AGED = ("age: I32?", "age: I32?\n  joined: Date?")
 RETYPED = ("  age: I32?", "\t age: I64?")
 

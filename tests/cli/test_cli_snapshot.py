@@ -7,6 +7,8 @@ import pytest
 from omnigraph.base.clock import iso_us
 from omnigraph.manifest.branches import create_manifest_branch
 
+pytestmark = pytest.mark.slow
+
 
 def test_snapshot_shows_branch_version_and_one_line_per_table(cli, graph):
     done = cli("snapshot", "library")

@@ -15,6 +15,8 @@ import orjson
 import pyarrow as pa
 import pytest
 
+pytestmark = pytest.mark.slow
+
 PEOPLE = "SELECT name, age FROM node_Person ORDER BY name"
 
 
@@ -148,7 +150,6 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "omnigraph.cli.main", "sql", *words, "-s", "library"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["csv", "jsonl", "arrow"])
 def test_a_reader_that_has_seen_enough_is_no_failure(graph, how):
     with subprocess.Popen(
@@ -164,7 +165,6 @@ def test_a_reader_that_has_seen_enough_is_no_failure(graph, how):
         assert process.wait(60) == 0
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_an_endless_statement_with_130(graph):
     endless = "SELECT count(*) FROM range(10000000000) a, range(10000000000) b"
     with subprocess.Popen(command(endless), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -176,7 +176,6 @@ def test_ctrl_c_ends_an_endless_statement_with_130(graph):
     assert (process.returncode, out, err) == (130, b"", b"interrupted\n")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "bomb",
     [

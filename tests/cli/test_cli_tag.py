@@ -6,6 +6,8 @@ import pytest
 
 from omnigraph.base.clock import iso_us
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_tag_is_created_listed_read_and_deleted(cli, graph):
     newest, second, _ = graph.list_commits()

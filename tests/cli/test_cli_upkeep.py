@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def test_optimize_says_what_became_of_each_table(cli, graph):
     for name in ("x", "y"):

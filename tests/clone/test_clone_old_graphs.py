@@ -14,6 +14,8 @@ from omnigraph.engine.verify.run import verify
 sys.path.insert(0, str(Path(__file__).parents[1] / "manifest"))
 from forge import A, B, C, forge
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("shape", [1, 2, 3])
 def test_an_old_graph_has_a_copy_of_todays_shape(shape: int, tmp_path: Path):

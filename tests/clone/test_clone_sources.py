@@ -17,6 +17,8 @@ from omnigraph.engine.verify.run import verify
 from omnigraph.storage.objects import STREAM_BYTES
 from omnigraph.storage.places import open_root
 
+pytestmark = pytest.mark.slow
+
 
 def write_and_die(home: Home, point: str, branch: str | None) -> None:
     graph = home.open()
@@ -40,7 +42,6 @@ def source(place: Place) -> Home:
     return home
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("branch", [None, "draft"])
 @pytest.mark.parametrize("point", ["load.post_phase_a_pre_phase_b", "load.post_phase_b_pre_manifest_commit"])
 def test_of_an_interrupted_write_the_copy_has_nothing(source: Home, copy: Home, point: str, branch: str | None):
@@ -58,7 +59,6 @@ def test_of_an_interrupted_write_the_copy_has_nothing(source: Home, copy: Home, 
         assert graph.recoveries().pending == ()
 
 
-@pytest.mark.slow
 def test_the_record_of_recoveries_comes_along(source: Home, copy: Home):
     assert ended(write_and_die, source, "load.post_phase_b_pre_manifest_commit", None) == -9
     with source.open() as graph:
@@ -109,7 +109,6 @@ def test_files_larger_than_a_part_are_the_same(place: Place, copy: Home):
     assert exported(copy.open("r")) == exported(source.open("r"))
 
 
-@pytest.mark.slow
 def test_files_larger_than_a_part_are_the_same_on_a_store(place: Place, s3_server):
     store = S3Place(s3_server)
     source = Home(place.fresh(), store.settings)
@@ -172,7 +171,6 @@ def test_while_a_schema_apply_runs_nothing_is_copied(source: Home, copy: Home):
     assert "Late" in copy.open("r").schema().source
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("point", ["schema_apply.lock_made", "schema_apply.post_phase_b_pre_manifest_commit"])
 def test_a_schema_apply_that_died_is_settled_by_an_open_and_then_the_source_is_copied(
     source: Home, copy: Home, point: str

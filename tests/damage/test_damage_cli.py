@@ -15,6 +15,8 @@ from harms import foreign_append, foreign_compaction, lost_data_file, lost_schem
 import omnigraph as og
 from omnigraph.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -111,7 +113,6 @@ def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> Non
     assert any(line.strip().startswith(f"omnigraph {verb} ") for line in lines)
 
 
-@pytest.mark.slow
 def test_the_program_ends_with_the_code_that_a_script_looks_at(graph: og.Graph) -> None:
     command = [sys.executable, "-m", "omnigraph.cli.main", "verify", graph.uri]
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from omnigraph.embeddings.splice import with_property, without_property
 
+pytestmark = pytest.mark.slow
+
 names = st.sampled_from(["vec", "a", "data", "type", 'q"uote', "back\\slash", "é", "", "{"])
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -19,6 +19,8 @@ from omnigraph.catalog.catalog import Catalog
 from omnigraph.pipeline.infer.infer import Inferred, infer
 from omnigraph.pipeline.job.definition import read_definition
 
+pytestmark = pytest.mark.slow
+
 NAMES = st.one_of(
     st.sampled_from(["id", "ID", "key", "code", "team_id", "src", "from", "node", "enum", "a b", "a_b", "2020", "_c0"]),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r\n"), min_size=1, max_size=8),

@@ -9,6 +9,8 @@ from omnigraph.manifest.branches import create_manifest_branch
 from omnigraph.manifest.upkeep import compact_manifest
 from omnigraph.storage.failures import CommitLost
 
+pytestmark = pytest.mark.slow
+
 LIMIT = 8
 
 

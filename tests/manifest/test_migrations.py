@@ -22,6 +22,8 @@ from omnigraph.manifest.migrations import migrate_internal_schema
 from omnigraph.manifest.snapshot import SubTableEntry
 from omnigraph.manifest.store import ManifestStore
 
+pytestmark = pytest.mark.slow
+
 OLD_VERSIONS = [1, 2, 3]
 HEAD_TABLES = {
     "edge:Follows": SubTableEntry(FOLLOWS, 2, None, 1),

@@ -12,6 +12,8 @@ from omnigraph import Graph, Settings, Unavailable, Upsert
 from omnigraph.manifest import projections
 from processes import FORKED
 
+pytestmark = pytest.mark.slow
+
 COMMITS, ACTORS = "_graph_commits.lance", "_graph_commit_actors.lance"
 
 
@@ -155,7 +157,6 @@ def test_rows_nobody_knows_are_kept(graph: Graph):
     assert stranger["graph_commit_id"] not in commit_ids(graph)
 
 
-@pytest.mark.slow
 def test_handles_that_catch_up_at_one_moment_add_each_commit_once(graph: Graph):
     write(graph, "a", "b", "c")
     start = FORKED.Barrier(4)

@@ -14,6 +14,8 @@ from omnigraph.base.failpoints import WINDOWS
 from omnigraph.engine.merge.combine import may_be_shown
 from omnigraph.manifest.snapshot import SubTableEntry
 
+pytestmark = pytest.mark.slow
+
 
 class Died(BaseException):
     """A process that stops here."""

@@ -11,6 +11,8 @@ from merge_scene import content, filled, mutate, new_graph, people, person, rows
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:

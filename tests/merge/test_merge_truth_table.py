@@ -16,6 +16,8 @@ from merge_scene import conflicts_of, new_graph, people, person, rows_of, write
 import omnigraph as og
 from omnigraph.engine.merge.table import CELLS, Cell, Outcome, State
 
+pytestmark = pytest.mark.slow
+
 ABSENT = ("none", "x", "y")
 PRESENT = ("keep", "x", "y", "delete")
 INSERT, UPDATE, DELETE = "divergent_insert", "divergent_update", "delete_vs_update"

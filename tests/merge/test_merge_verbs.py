@@ -13,6 +13,8 @@ from omnigraph.base import failpoints
 from omnigraph.manifest import layout
 from omnigraph.storage.refs import delete_branch, fork_branch_from_state
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:

@@ -10,6 +10,8 @@ from merge_scene import conflicts_of, content, mutate, new_graph, people, person
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:

@@ -13,6 +13,8 @@ from omnigraph.base import failpoints
 from omnigraph.base.failpoints import WINDOWS
 from omnigraph.storage.tables import TableRef
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def graph(tmp_path: Path) -> og.Graph:

@@ -9,6 +9,8 @@ from mutate_scene import edges, people, run
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 REFUSED = [
     (
         'insert MemberOf { from: "ana", to: "core" }',

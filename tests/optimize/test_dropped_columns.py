@@ -11,6 +11,8 @@ import omnigraph as og
 from index_answers import disagreements
 from omnigraph.engine.upkeep import groups
 
+pytestmark = pytest.mark.slow
+
 SECRET = "TOPSECRET"
 WITH_NOTE = SCHEMA.replace("  photo: Blob?", "  photo: Blob?\n  note: String?")
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.engine.upkeep import groups as decided
 from omnigraph.engine.upkeep.groups import DELETED_SHARE_MAX, Grouping, grouped
 from omnigraph.storage.compaction import FragmentFacts, Segment
+
+pytestmark = pytest.mark.slow
 
 TARGET = 100
 COSTLY = "bio_text_idx"

@@ -17,6 +17,8 @@ import omnigraph as og
 from omnigraph.engine.upkeep.rules import Facts, Rule, When, due
 from omnigraph.pipeline.rules_file import RulesInvalid, RunNotes, read_rules
 
+pytestmark = pytest.mark.slow
+
 DAY = 86_400_000_000
 NOW = 100 * DAY
 SPEC = """

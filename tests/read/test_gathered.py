@@ -11,6 +11,8 @@ from omnigraph.engine.read import gathered
 from omnigraph.engine.read.result import QueryResult
 from read.loaded_scenes import SCENES, broken_promises, made
 
+pytestmark = pytest.mark.slow
+
 COUNT = 200_000
 ALL = "query q() { match { $p: P } return { $p.name, $p.n } order { $p.n desc } }"
 

@@ -10,6 +10,8 @@ import pytest
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 NAMES = "query names() { match { $p: Person } return { $p.name } order { $p.name } }"
 COUNT = "query q() { match { $p: Person } return { count($p) as n } }"
 SCHEMA = "node Person { name: String @key  a: I32?  b: I32? }"

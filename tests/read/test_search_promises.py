@@ -18,6 +18,8 @@ from omnigraph.engine.read.search import vectors as vectors_module
 from omnigraph.settings import Settings
 from omnigraph.storage.search import text_coverage, vector_coverage, vector_hits
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = "node Doc { name: String @key  year: I32?  body: String? @index  vec: Vector(16)? @index }"
 QUICK = Settings(storage_durability="os")
 WORDS = ["fox", "Foxes", "the", "running", "run", "O'Neil", "café", "cafe", "42", "日本語", "-", "bears"]

@@ -13,6 +13,8 @@ import pytest
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 NAMES = "query names() { match { $p: Person } return { $p.name } order { $p.name } }"
 SCHEMA = "node Person { name: String @key }\nedge Follows: Person -> Person"
 

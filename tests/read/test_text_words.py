@@ -14,6 +14,8 @@ from omnigraph.engine.read.search.edits import within_edits
 from omnigraph.engine.read.search.tokens import tokens_of
 from omnigraph.storage.search import TEXT_SETTINGS, text_coverage, words
 
+pytestmark = pytest.mark.slow
+
 ODD = "The Foxes' don't 1,234 x² foo_bar café cafe\u0301 İstanbul ΣΑΣ straße ﬁne 日本語 हिन्दी Ⓐ \x00 \U0001f44d ÿ"
 texts_of_all_kinds = st.one_of(
     st.none(),

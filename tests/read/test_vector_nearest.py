@@ -16,6 +16,8 @@ from omnigraph.engine.read.search import vectors as vectors_module
 from omnigraph.engine.read.search.vectors import cosine_distances, nearest_rows
 from omnigraph.storage.tables import Table
 
+pytestmark = pytest.mark.slow
+
 DIM = 8
 Numbers = Any
 

@@ -30,6 +30,8 @@ from omnigraph.manifest import layout
 from omnigraph.manifest.branches import create_manifest_branch
 from omnigraph.storage.refs import delete_branch
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("torn", [PERSON, KNOWS])
 def test_a_torn_version_of_an_interrupted_write_is_rolled_back(graph: Graph, torn: str) -> None:

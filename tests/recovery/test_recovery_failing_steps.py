@@ -16,6 +16,8 @@ from omnigraph.engine.write.changes import Upsert
 from omnigraph.graph import Graph
 from omnigraph.storage.apply import commit_staged
 
+pytestmark = pytest.mark.slow
+
 
 def planned(graph: Graph, effect: str) -> WritePlan:
     return plan_of(graph, EFFECTS[effect], TABLES, new_ulid())

@@ -22,6 +22,8 @@ from omnigraph.storage.apply import commit_staged, landed, restore
 from omnigraph.storage.failures import CommitLost
 from omnigraph.storage.stage import RESTORE_STEP, StagedWrite, Stamp, stage_append
 
+pytestmark = pytest.mark.slow
+
 
 def staged_append(graph: Graph, *ids: str) -> StagedWrite:
     table = graph.view().table(PERSON)

@@ -10,6 +10,8 @@ from past_scene import FIRST, doors, everything, made
 import omnigraph as og
 from omnigraph.base import failpoints
 
+pytestmark = pytest.mark.slow
+
 WIDER = FIRST.replace("nick: String?", "nick: String?  email: String?") + "node Club { name: String @key }\n"
 POINTS = [
     "fork.post_create",

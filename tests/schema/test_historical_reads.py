@@ -9,6 +9,8 @@ from past_scene import FIRST, doors, everything, fill, head, made
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 RENAMED = """
 node Member @rename_from("Person") {
   name: String @key  years: I32? @index @rename_from("age")  bio: String? @index  nick: String?

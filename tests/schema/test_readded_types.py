@@ -24,6 +24,8 @@ from omnigraph.manifest import layout
 from omnigraph.manifest.store import BranchState
 from omnigraph.storage.apply import commit_staged
 
+pytestmark = pytest.mark.slow
+
 A = "node A { name: String @key }\n"
 X = "node X { name: String @key  v: I32? @index }\n"
 E = "edge E: A -> A\n"
@@ -280,7 +282,6 @@ def test_a_read_takes_its_schema_and_its_tables_from_one_moment(tmp_path: Path, 
     assert view.entry("node:X").location == now.entry("node:X").location, "the catalog is of another type of that name"
 
 
-@pytest.mark.slow
 def test_threads_of_one_handle_never_see_a_name_half_as_the_old_type_and_half_as_the_new(tmp_path: Path) -> None:
     graph = og.Graph.init(str(tmp_path / "g"), A + STRICT)
     done, wrong = threading.Event(), list[Any]()

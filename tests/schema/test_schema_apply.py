@@ -19,6 +19,8 @@ from omnigraph.manifest import layout
 from omnigraph.manifest.snapshot import Snapshot
 from omnigraph.storage.tables import Table, open_table
 
+pytestmark = pytest.mark.slow
+
 MEMBER = """\
 node Member @rename_from("Person") {
   name: String @key

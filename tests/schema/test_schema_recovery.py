@@ -21,6 +21,8 @@ from omnigraph.commit.schema_lock import applying
 from omnigraph.manifest import layout
 from omnigraph.storage.refs import fork_branch_from_state, reference_key
 
+pytestmark = pytest.mark.slow
+
 MORE = SCHEMA.replace("note: String?", 'note: String?  joined: Date?  country: String @default("NO")')
 TEAM = SCHEMA + "node Team { name: String @key }\n"
 WHERE = [

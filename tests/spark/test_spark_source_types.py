@@ -29,6 +29,8 @@ from omnigraph.records.blobs import EXTERNAL_MARKER, blob_of
 from omnigraph.records.fit import fit
 from omnigraph.storage.scans import Part
 
+pytestmark = pytest.mark.slow
+
 
 def spark_test(test):
     return pytest.mark.spark(pytest.mark.slow(test))

@@ -34,6 +34,8 @@ from lance_helpers import (
     try_commit,
 )
 
+pytestmark = pytest.mark.slow
+
 Act = Callable[[lance.LanceDataset], object]
 VERSIONS = ("_rowid", "_row_created_at_version", "_row_last_updated_at_version")
 # Fragment 0 loses one of two rows, fragment 1 both, fragment 2 none.

@@ -11,6 +11,8 @@ import omnigraph as og
 from omnigraph.base.clock import iso_us
 from omnigraph.base.moments import time_us
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("target", "shows"),

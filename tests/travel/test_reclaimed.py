@@ -9,6 +9,8 @@ from travel_scene import NAMES, SQL, Past, add, clean, people
 
 import omnigraph as og
 
+pytestmark = pytest.mark.slow
+
 Read = Callable[[og.Graph, str, int], object]
 READS: dict[str, Read] = {
     "query": lambda graph, commit, _: graph.query(NAMES, snapshot=commit).rows,

@@ -15,11 +15,12 @@ from travel_scene import SCHEMA, Past, add, clean, people
 import omnigraph as og
 from omnigraph.base import failpoints
 
+pytestmark = pytest.mark.slow
+
 WORKERS, ROUNDS = 4, 30
 KNOWN = {"Conflict", "NotFound", "ExpectedVersionMismatch", "RowLevelCasContention", "BadRequest"}
 
 
-@pytest.mark.slow
 def test_racing_tags_and_branches_never_share_a_name_and_tagged_commits_stay(tmp_path: Path) -> None:
     graph = og.Graph.init(str(tmp_path / "graph"), SCHEMA)
     add(graph, "first")

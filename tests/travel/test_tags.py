@@ -15,6 +15,8 @@ from omnigraph.base import failpoints
 from omnigraph.commit.locks import FileLock, LockLost
 from omnigraph.commit.tags import tags_that_need
 
+pytestmark = pytest.mark.slow
+
 
 def names(graph: og.Graph) -> list[str]:
     return [tag.name for tag in graph.tag_list()]

@@ -19,6 +19,8 @@ from omnigraph.engine.upkeep.keep import Limits, doomed_versions, kept_commits
 from omnigraph.manifest.lineage import GraphCommit
 from omnigraph.storage.tables import TableRef, open_table
 
+pytestmark = pytest.mark.slow
+
 LONG = timedelta(days=300)
 
 
@@ -228,7 +230,6 @@ def test_what_a_cleanup_left_that_died_after_the_versions_goes_with_age(
     assert all(found is not None for i, found in read_all(home.open()).items() if i != main_ids(history)[1])
 
 
-@pytest.mark.slow
 def test_a_cleanup_that_dies_halfway_leaves_every_kept_commit_whole(
     place: Place, home: Home, history: og.Graph
 ) -> None:

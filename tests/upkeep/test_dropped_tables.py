@@ -16,6 +16,8 @@ from omnigraph.commit.staging import StagingPin, staging_heartbeat
 from omnigraph.engine.upkeep.keep import doomed_versions
 from omnigraph.storage.tables import has_version, table_exists
 
+pytestmark = pytest.mark.slow
+
 LEFT, RIGHT = (line + "\n" for line in SCHEMA.strip().splitlines())
 
 
@@ -134,7 +136,6 @@ def test_a_branch_made_before_the_cleanup_is_whole_after_it(place: Place, home: 
     assert og.verify(home.uri, settings=home.settings).findings == ()
 
 
-@pytest.mark.slow
 def test_what_a_cleanup_left_that_died_in_a_dropped_type_goes_with_the_next(
     place: Place, home: Home, location: str
 ) -> None:

@@ -13,6 +13,8 @@ from omnigraph.base.errors import BadRequest, InvalidData
 from omnigraph.graph import Graph
 from omnigraph.storage.tables import open_newest
 
+pytestmark = pytest.mark.slow
+
 P, F, N = "node:Person", "edge:Follows", "node:Note"
 
 

@@ -16,6 +16,8 @@ from omnigraph.engine.write.spool import RowSpool
 from omnigraph.sets.scratch import Relation, Scratch
 from omnigraph.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = pa.schema([pa.field("id", pa.string()), pa.field("__position", pa.int64())])
 
 

@@ -9,6 +9,8 @@ from write_scene import change, edges, findings, notes, people, problems, teams,
 from omnigraph.graph import Graph
 from omnigraph.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 P, T, N, F, M, L = "node:Person", "node:Team", "node:Note", "edge:Follows", "edge:MemberOf", "edge:Leads"
 
 

@@ -13,6 +13,8 @@ from records_scene import decode
 
 from omnigraph.records.strict import exact, parsed_members, repeated_members, written_members
 
+pytestmark = pytest.mark.slow
+
 # Few names, so that they repeat; and all that could mislead somebody who counts colons and quotes.
 NAMES = st.sampled_from(["a", "b", "", ":", '"', "\\", '":', '\\"', "a:b", '": "', "\\\\", "é", "\n", " :"])
 TEXTS = st.one_of(NAMES, st.text(max_size=6), st.text(st.sampled_from('\\":{}[], \tu0'), max_size=12))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omnigraph.catalog.values import datetime_text, parse_date, parse_datetime_ms
 from omnigraph.records.times import FIRST_DAY, FIRST_MS, LAST_DAY, LAST_MS, parse_days, parse_ms
+
+pytestmark = pytest.mark.slow
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CHARACTERS = st.text(st.sampled_from("0123456789-:.TZ +é"), max_size=32)
