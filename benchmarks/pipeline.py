@@ -5,7 +5,7 @@
 load       NDJSON into an empty graph, all checks on ÷ the same strict parse and fragments without checks,
            and ÷ Spark's own NDJSON to Parquet; cold (a new session) and warm
 overwrite  Parquet into a graph by `overwrite` ÷ a Parquet copy by Spark
-read       a type through our source ÷ `spark.read.parquet` of the same rows
+read       a type through our source, by its name and as a frame of `graph.spark` ÷ `spark.read.parquet` of the rows
 merge      1 % of the rows merged into them
 crossover  the embedded engine beside Spark at growing sizes
 large      20 times the rows with a driver heap of 2 GB: seconds, and the peak memory of every process (not by default)
@@ -170,17 +170,24 @@ def read(place: Path, rows: int, turns: int) -> None:
     graph.spark.load({"Person": spark.read.parquet(source)}, mode="append", index=False)
     columns = pq.read_schema(source).names
 
-    def drain(frame: DataFrame) -> None:
-        frame.write.format("noop").mode("overwrite").save()
+    def drained(frame: Callable[[], DataFrame]) -> None:
+        frame().write.format("noop").mode("overwrite").save()
 
-    mine, base = [], []
+    found = spark.read.format("omnigraph").option("type", "Person").option("columns", ",".join(columns))
+    ways: dict[str, Callable[[], DataFrame]] = {
+        "spark.read.parquet": lambda: spark.read.parquet(source),
+        "the source": lambda: found.load(graph.uri),
+        "graph.spark": lambda: graph.spark.nodes("Person", columns=columns),
+    }
+    taken: dict[str, list[float]] = {way: [] for way in ways}
     for turn in range(turns + 1):
-        parquet = timed(lambda: drain(spark.read.parquet(source)))
-        own = timed(lambda: drain(graph.spark.nodes("Person", columns=columns)))
-        if turn:
-            base.append(parquet)
-            mine.append(own)
-    told(f"read of {rows:,} nodes", mine, "spark.read.parquet", base)
+        for way, frame in ways.items():
+            seconds = timed(partial(drained, frame))
+            if turn:
+                taken[way].append(seconds)
+    (peer, base), *ours = taken.items()
+    for way, mine in ours:
+        told(f"read of {rows:,} nodes through {way}", mine, peer, base)
 
 
 def merge(place: Path, rows: int, turns: int) -> None:
