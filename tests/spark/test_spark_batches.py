@@ -36,9 +36,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     real = Desk.collected
 
-    def watched(desk: Desk, *given: Any) -> object:
-        found.append(desk.spark.conf.get(BATCH_BYTES) or "")
-        return real(desk, *given)
+    def watched(desk: Desk, frame: DataFrame, *given: Any) -> object:
+        found.append(frame.sparkSession.conf.get(BATCH_BYTES) or "")
+        return real(desk, frame, *given)
 
     monkeypatch.setattr(Desk, "collected", watched)
     return found
@@ -87,11 +87,13 @@ def test_small_rows_are_read_once_and_unweighed(spark: SparkSession, tmp_path: P
 
 
 def test_rows_of_a_megabyte_fit_the_memory_of_a_session(spark: SparkSession, tmp_path: Path) -> None:
-    """A thousand of them would be all the memory that the JVM has."""
+    """A thousand of them would be all the memory of the JVM. As in a pipeline, the frame is of another session."""
     graph = og.Graph.init(str(tmp_path / "g"), SCHEMA)
-    people = spark.sql("select concat('p', id) name, repeat('x', 1048576) bio from range(0, 2000, 1, 2)")
+    other = spark.newSession()
+    people = other.sql("select concat('p', id) name, repeat('x', 1048576) bio from range(0, 2000, 1, 2)")
     graph.spark.load({"Person": people}, mode="append", index=False)
     assert graph.snapshot().tables["node:Person"].row_count == 2000
+    assert other.conf.get(BATCH_BYTES) == spark.conf.get(BATCH_BYTES) == UNLIMITED_BYTES
 
 
 def test_a_failure_of_the_query_itself_is_told_and_the_limit_is_lifted_again(

@@ -36,8 +36,12 @@ def program(folder: Path, *options: str, **environment: str) -> subprocess.Compl
         og.Graph.init(str(folder / "graph"), "node Person { name: String @key }")
         (folder / "in.jsonl").write_text('{"type": "Person", "data": {"name": "Ada"}}\n')
     load = ["load", "graph", "--data", "in.jsonl", "--mode", "append", "--engine", "spark", *options]
+    return run_program(folder, load, **environment)
+
+
+def run_program(folder: Path, words: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "omnigraph.cli.main", *load],
+        [sys.executable, "-m", "omnigraph.cli.main", *words],
         env={**spark_environment(), "TMPDIR": str(folder), **environment},
         cwd=folder,
         capture_output=True,
@@ -109,6 +113,25 @@ def test_a_master_and_a_server_at_once_are_refused_and_an_upper_level_hides_a_lo
 def test_what_can_be_known_beforehand_is_told_before_spark_is_started(tmp_path, options, code, text):
     assert told(program(tmp_path, *options))[:2] == (code, text)
     assert not list(tmp_path.glob("omnigraph-spark-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_spark_that_dies_in_a_pipeline_is_told_as_that_and_nothing_is_committed(tmp_path):
+    graph = og.Graph.init(str(tmp_path / "graph"), "node Person { name: String @key }")
+    (tmp_path / "in.csv").write_text("name\nAda\n")
+    deadly = "\"concat(name, java_method('java.lang.System', 'exit', 3))\""
+    (tmp_path / "pipeline.yaml").write_text(
+        "version: 1\ntarget: {graph: graph, mode: append}\n"
+        "sources: {rows: {format: csv, path: in.csv, options: {header: true}}}\n"
+        f"nodes: [{{type: Person, from: rows, map: {{name: {deadly}}}}}]\n"
+    )
+    done = run_program(tmp_path, ["pipeline", "run", "pipeline.yaml", "--master", "local[2]"])
+    lines = done.stderr.splitlines()
+    assert (done.returncode, lines[0], len(lines)) == (6, "omnigraph pipeline run → graph", 3), done.stderr
+    assert lines[1].startswith("error: reading rows: Spark failed: ")
+    assert lines[2].startswith("hint: Nothing was committed. ")
+    assert graph.snapshot().tables["node:Person"].row_count == 0
 
 
 @pytest.mark.slow

@@ -36,8 +36,10 @@ _guard = threading.Lock()
 _bounding: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
-def read_by_size(spark: SparkSession, frame: DataFrame, read: Callable[[DataFrame], Read]) -> Read:
+def read_by_size(frame: DataFrame, read: Callable[[DataFrame], Read]) -> Read:
     """What `read` makes of the frame, which it may be given twice: up to a large row, then anew in small batches."""
+    # Settings are those of the session that made the frame, which need not be the one of the load.
+    spark = frame.sparkSession
     with spark_failures("asking for the size of batches"):
         is_ours = spark.conf.get(BATCH_BYTES) in (UNLIMITED_BYTES, _FEW_BYTES)
         guarded = _ended_by_large_row(frame) if is_ours else None

@@ -5,10 +5,11 @@ The decision is made on exception types and Spark's stable condition names, neve
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import (
     AnalysisException,
     ArithmeticException,
@@ -25,6 +26,8 @@ from omnigraph.base.errors import BadRequest, InternalError, OmniError, Unavaila
 _TEXT_CHARS_MAX = 2000
 # Raised instead of a text when the JVM that holds it is gone.
 _GONE = (Py4JError, ConnectionError, AssertionError)
+_ENDED = "its process ended"
+_log = logging.getLogger(__name__)
 # The type that the last line of a worker's traceback names when an import failed.
 _MISSING = ModuleNotFoundError.__name__
 # What a query or its data did wrong; Spark itself is well.
@@ -45,6 +48,15 @@ def spark_failures(doing: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise translate(error, doing) from error
+
+
+@contextmanager
+def unless_gone() -> Iterator[None]:
+    """For what is put back in a session: in one that is gone there is nothing to put back, and why is told already."""
+    try:
+        yield
+    except (PySparkException, *_GONE):
+        _log.debug("Spark is gone; nothing was put back", exc_info=True)
 
 
 def translate(error: Exception, doing: str) -> OmniError:
@@ -99,12 +111,14 @@ def _is_unanswered(error: Exception) -> bool:
 
 
 def _message(error: Exception) -> str:
-    if isinstance(error, PySparkException):
-        try:
-            return error.getMessage() or str(error)
-        except _GONE:
-            return type(error).__name__
-    return str(error)
+    if isinstance(error, Py4JNetworkError | ConnectionError):
+        return _ENDED
+    try:
+        told = (isinstance(error, PySparkException) and error.getMessage()) or str(error)
+    except _GONE:
+        return _ENDED
+    # The gateway's own line says which of its objects was called; the one after it says what happened.
+    return told.partition("\n: ")[2] or told if isinstance(error, Py4JJavaError) else told
 
 
 def _worker_text(error: PythonException) -> str:

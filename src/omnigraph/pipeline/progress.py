@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from omnigraph.base.errors import OmniError, Unavailable
 from omnigraph.base.ids import new_ulid
+from omnigraph.pipeline.failures import unless_gone
 from omnigraph.pipeline.masters import is_local
 
 TellTasks: TypeAlias = Callable[[int, int], None]
@@ -41,7 +42,8 @@ def watched(spark: SparkSession, tell: TellTasks | None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        context.cancelJobGroup(group)
+        with unless_gone():
+            context.cancelJobGroup(group)
         raise
     except OmniError as error:
         if watcher is not None and watcher.is_lost:
@@ -50,8 +52,9 @@ def watched(spark: SparkSession, tell: TellTasks | None) -> Iterator[None]:
     finally:
         if watcher is not None:
             watcher.stop()
-        for name, value in before:
-            context.setLocalProperty(name, value)
+        with unless_gone():
+            for name, value in before:
+                context.setLocalProperty(name, value)
 
 
 def is_connect(spark: Any) -> bool:

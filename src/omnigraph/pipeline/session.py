@@ -283,3 +283,9 @@ def _quiet_python_loggers() -> None:
     # pyspark prints each refused query as JSON; its exception says the same and reaches the user through us.
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # The gateway tells the root logger, with a traceback, that its JVM is gone; who asked for something is told by us.
+    logging.getLogger().addFilter(_is_not_the_gateways)
+
+
+def _is_not_the_gateways(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"

@@ -80,7 +80,7 @@ class BulkIntake:
             self._unnumbered.add(len(self._names))
         self._names += files or [given.name]
         answer, doing = partial(decode_frame, task=task), f"reading {given.name}"
-        self._gather(read_by_size(self._desk.spark, frame, lambda rows: self._desk.collected(rows, answer, doing)))
+        self._gather(read_by_size(frame, lambda rows: self._desk.collected(rows, answer, doing)))
 
     def _gather(self, decoded: Sequence[Decoded]) -> None:
         self._decoded += decoded

@@ -17,6 +17,7 @@ from omnigraph.base.errors import NotFound
 from omnigraph.catalog.catalog import Catalog
 from omnigraph.engine.write.load import Mode
 from omnigraph.graph import Graph, s3_access
+from omnigraph.pipeline.failures import unless_gone
 from omnigraph.pipeline.job.definition import NDJSON, Definition, LoadSection, Target
 from omnigraph.pipeline.job.mapping import CheckedMapping, check_mapping
 from omnigraph.pipeline.job.problems import Problems
@@ -132,10 +133,11 @@ def _check_merge(graph: Graph, branch: str, target: Target, problems: Problems) 
 
 def _leave(views: Views, home: SparkSession) -> None:
     """Drop the pipeline's views and make the caller's session the active one again."""
-    views.release()
-    if not is_connect(home):
-        # Making a frame is the public way to do that; the pipeline's own session became active by it.
-        home.createDataFrame([], "nothing int")
+    with unless_gone():
+        views.release()
+        if not is_connect(home):
+            # Making a frame is the public way to do that; the pipeline's own session became active by it.
+            home.createDataFrame([], "nothing int")
 
 
 def _catalog(graph: Graph, branch: str, target: Target, problems: Problems) -> Catalog | None:

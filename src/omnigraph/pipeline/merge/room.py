@@ -120,7 +120,7 @@ class SparkCombination(Combination):
         task = DecideTask(
             key, type_.arrow_schema, units_of(type_), desk.folder, self.listed_max, Outcome.TAKE.value, TAKEN, DISPUTED
         )
-        with few_bytes_at_once(desk.spark):
+        with few_bytes_at_once(met.sparkSession):
             decided = desk.collected(met, partial(write_decided, task=task), f"merging {key}")
         table.gather(decided, task)
         return table

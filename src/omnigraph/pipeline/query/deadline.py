@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from omnigraph.base.ids import new_ulid
 from omnigraph.engine.read.limits import ReadLimits
+from omnigraph.pipeline.failures import unless_gone
 from omnigraph.pipeline.progress import is_connect
 
 # A job that begins after an interruption is not met by it, so it is repeated until the read has ended.
@@ -63,6 +64,7 @@ def deadline(session: SparkSession, limits: ReadLimits) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
-        tags.remove(tag)
+        with unless_gone():
+            tags.remove(tag)
     if passed.is_set():
         raise limits.too_slow()
