@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import omnigraph as og
-from omnigraph.pipeline.options import store_options
+from omnigraph.settings import Settings
 from s3_server import SECRET, S3Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def store_options(settings: Settings) -> dict[str, str]:
+    """How the store is reached, as a user would say it for one frame."""
+    values = {f.name: getattr(settings, f.name) for f in fields(Settings) if f.name.startswith("aws_")}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 @pytest.fixture
@@ -27,12 +35,13 @@ def test_a_graph_on_s3_is_read_by_executors_and_no_credential_is_shown(
 ) -> None:
     read = graph.spark.nodes("Person", filter="age < 7")
     assert {row["name"] for row in read.collect()} == {f"p{n}" for n in range(7)}
-    read.explain(True)
-    assert SECRET not in capsys.readouterr().out
-    assert SECRET not in repr(read)
     given = store_options(graph.settings)
     plain = spark.read.format("omnigraph").options(type="Person", **given).load(graph.uri)
     assert plain.count() == 50
+    for frame in (read, plain):
+        frame.explain(True)
+        assert SECRET not in capsys.readouterr().out
+        assert SECRET not in repr(frame)
     with pytest.raises(PySparkException) as refused:
         spark.read.format("omnigraph").options(type="Persn", **given).load(graph.uri)
     assert "Did you mean 'Person'?" in str(refused.value)

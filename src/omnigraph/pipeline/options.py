@@ -62,12 +62,6 @@ class GraphOptions:
         return Settings.resolve(self.values.get("config"), **given)
 
 
-def store_options(settings: Settings) -> dict[str, str]:
-    """The settings of a graph that is open here, as options that reach its store from another process."""
-    values = {name: getattr(settings, name) for name in _STORE}
-    return {name: str(value) for name, value in values.items() if value is not None}
-
-
 def table_key_of(name: str, table_keys: Iterable[str]) -> str:
     """The table a user means by `Person`, `node:Person` or, in any case of its letters, an edge's name."""
     known = list(table_keys)
